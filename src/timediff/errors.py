@@ -1,0 +1,20 @@
+"""What a user can put right. The command line shows the message and ends with code 2; anything else is our bug."""
+
+from collections.abc import Sequence
+
+
+class TimeDiffError(Exception):
+    """Says what was given, what was expected, and what to do."""
+
+
+class Problems(TimeDiffError):
+    """Everything that is wrong with one input, found in one reading."""
+
+    def __init__(self, where: str, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        lines = self.problems[0] if len(problems) == 1 else "".join(f"\n  - {problem}" for problem in problems)
+        super().__init__(f"{where}: {lines}")
+
+
+class Stopped(TimeDiffError):
+    """A long operation was interrupted, saved what it had, and can be continued."""

@@ -1,0 +1,119 @@
+"""A simulated ICU: vital signs, missingness, age, sex and in-hospital death, all driven by one latent severity.
+
+Nothing here is a patient, so the demo, the tests and the benchmarks can go anywhere. The numbers are chosen to look like an
+adult ICU (means, spreads, autocorrelation, charting gaps); they are fitted to no data set.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from timediff.cohort import Cohort
+from timediff.schema import Feature, Schema, Split
+from timediff.tables import Array, Floats
+
+
+@dataclass(frozen=True)
+class Vital:
+    feature: Feature
+    mean: float
+    between: float  # standard deviation of a stay's own level
+    within: float  # standard deviation of the wandering about that level
+    severity: float  # shift for one standard deviation of severity
+    shared: float  # share of the wandering that all vital signs have in common (with sign)
+    missing: float  # missing rate of a stay of average severity
+
+
+def _vital(name: str, unit: str, low: float, high: float, resolution: float, *numbers: float) -> Vital:
+    return Vital(Feature(name, "continuous", unit=unit, bounds=(low, high), resolution=resolution), *numbers)
+
+
+VITALS = (
+    _vital("heart_rate", "bpm", 20, 250, 1, 85, 11, 7, 7.0, 0.6, 0.06),
+    _vital("sbp", "mmHg", 30, 280, 1, 122, 13, 10, -7.0, 0.5, 0.12),
+    _vital("dbp", "mmHg", 10, 200, 1, 63, 8, 6, -4.0, 0.4, 0.12),
+    _vital("mbp", "mmHg", 15, 220, 1, 0, 0, 2, 0.0, 0.0, 0.14),  # from the two above: see `simulate`
+    _vital("resp_rate", "breaths/min", 4, 65, 1, 18, 3, 3, 2.2, 0.4, 0.10),
+    _vital("temperature", "°C", 31, 42, 0.1, 36.9, 0.35, 0.25, 0.12, 0.3, 0.66),
+    _vital("spo2", "%", 60, 100, 1, 97.6, 1.2, 1.2, -1.1, -0.3, 0.08),
+)
+PERSISTENCE = 0.9  # of severity and of the wandering, from one hour to the next
+DEATH_RATE = 0.13
+
+
+def schema(steps: int = 48, step: str = "1h") -> Schema:
+    static = (
+        Feature("age", "continuous", "static", unit="years", bounds=(16, 91), resolution=1),
+        Feature("sex", "binary", "static", classes=("F", "M")),
+        Feature("died", "binary", "static", role="label"),
+    )
+    return Schema((*(vital.feature for vital in VITALS), *static), steps, step, Split(test=0.25, stratify="died"))
+
+
+def simulate(stays: int, *, steps: int = 48, seed: int = 0, steps_per_hour: int = 1) -> Cohort:
+    """`stays` simulated ICU stays on an hourly grid (or `steps_per_hour` points an hour)."""
+    rng = np.random.default_rng(np.random.SeedSequence([seed, stays, steps, steps_per_hour]))
+    keep = PERSISTENCE ** (1 / steps_per_hour)
+    age = np.clip(np.round(rng.normal(64, 16, stays)), 16, 91)
+    sex = (rng.random(stays) < 0.56).astype(np.float64)
+    trend = rng.normal(0, 0.5, (stays, 1)) * np.linspace(-0.5, 0.5, steps)  # some recover, some worsen
+    level = rng.normal(0, 0.8, (stays, 1)) + 0.01 * (age[:, None] - 64)
+    severity = level + trend + 0.35 * _wander(rng, stays, steps, keep)  # (N, L)
+    common = _wander(rng, stays, steps, keep)
+
+    series: dict[str, Floats] = {}
+    for vital in VITALS:
+        own = np.sqrt(0.7) * _wander(rng, stays, steps, keep) + np.sqrt(0.3) * rng.standard_normal((stays, steps))
+        wander = vital.shared * common + np.sqrt(1 - vital.shared**2) * own
+        base = vital.mean + vital.between * rng.normal(size=(stays, 1))
+        if vital.feature.name == "mbp":
+            base = series["dbp"] + (series["sbp"] - series["dbp"]) / 3
+        series[vital.feature.name] = base + vital.severity * severity + vital.within * wander
+    # A pressure wave is at least 10 mmHg high, whatever the draws say; saturation bends below its ceiling of 100 %.
+    series["sbp"] = np.maximum(series["sbp"], series["dbp"] + 10)
+    series["spo2"] = 100 - np.log1p(np.exp(1.2 * (100 - series["spo2"]))) / 1.2
+    for vital in VITALS:
+        series[vital.feature.name] = _measured(rng, vital, series[vital.feature.name], severity, keep)
+
+    last = severity[:, -(steps // 4 or 1) :].mean(axis=1)
+    risk = 0.7 * severity.mean(axis=1) + 0.7 * last + 0.02 * (age - 64)
+    died = rng.random(stays) < _sigmoid(1.6 * risk + _intercept(1.6 * risk, DEATH_RATE))
+    static: dict[str, Array] = {"age": age, "sex": sex, "died": died.astype(np.float64)}
+    step = "1h" if steps_per_hour == 1 else f"{60 // steps_per_hour}min"
+    return Cohort(schema(steps, step), np.arange(1, stays + 1), series, static)
+
+
+def _wander(rng: np.random.Generator, stays: int, steps: int, keep: float) -> Floats:
+    """A stationary first-order autoregression of unit variance, (N, L)."""
+    shocks = rng.standard_normal((steps, stays))
+    shocks[1:] *= np.sqrt(1 - keep**2)
+    for step in range(1, steps):
+        shocks[step] += keep * shocks[step - 1]
+    return shocks.T
+
+
+def _measured(rng: np.random.Generator, vital: Vital, true: Floats, severity: Floats, keep: float) -> Floats:
+    """Rounded to what a monitor shows, and taken away where nobody charted; the sicker, the more is charted."""
+    feature = vital.feature
+    assert feature.bounds is not None
+    assert feature.resolution is not None
+    decimals = 0 if feature.resolution == 1 else 1
+    values = np.clip(np.round(true, decimals), *feature.bounds)
+    logit = np.log(vital.missing / (1 - vital.missing)) - 0.6 * severity
+    # Half of the odds come in spells: a gap in charting lasts.
+    spells = _wander(rng, *true.shape, keep**4)
+    values[rng.random(true.shape) < _sigmoid(logit + 1.0 * spells - 0.2)] = np.nan
+    return values
+
+
+def _sigmoid(x: Floats) -> Floats:
+    return 1 / (1 + np.exp(-x))
+
+
+def _intercept(logit: Floats, rate: float) -> float:
+    """The shift that makes the mean of sigmoid(logit + shift) equal to `rate`, by bisection."""
+    low, high = -20.0, 20.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _sigmoid(logit + middle).mean() < rate else (low, middle)
+    return low
