@@ -1,0 +1,53 @@
+"""TimeDiff: learns from intensive-care records and generates synthetic ones.
+
+Every name below is imported when it is first used, so that `import timediff` stays light.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Cohort": "timediff.cohort",
+    "read_cohort": "timediff.cohort",
+    "Feature": "timediff.schema",
+    "Schema": "timediff.schema",
+    "Split": "timediff.schema",
+    "Settings": "timediff.config",
+    "resolve": "timediff.config",
+    "simulate": "timediff.sources.simulated",
+    "write_raw": "timediff.sources.raw",
+    "Generator": "timediff.generators.base",
+    "TimeDiff": "timediff.generators.timediff",
+    "load": "timediff.generators.registry",
+    "sample_to": "timediff.generators.streaming",
+    "marginals": "timediff.metrics.marginals",
+    "write_comparison": "timediff.report.page",
+    "TimeDiffError": "timediff.errors",
+}
+__all__ = [*sorted(_HOMES), "__version__"]
+
+if TYPE_CHECKING:
+    from timediff.cohort import Cohort, read_cohort
+    from timediff.config import Settings, resolve
+    from timediff.errors import TimeDiffError
+    from timediff.generators.base import Generator
+    from timediff.generators.registry import load
+    from timediff.generators.streaming import sample_to
+    from timediff.generators.timediff import TimeDiff
+    from timediff.metrics.marginals import marginals
+    from timediff.report.page import write_comparison
+    from timediff.schema import Feature, Schema, Split
+    from timediff.sources.raw import write_raw
+    from timediff.sources.simulated import simulate
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'timediff' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,11 +1,11 @@
 """Cohort: stays × steps × features, on disk a folder that pandas, Polars, DuckDB or R can open."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -123,8 +123,22 @@ class Cohort:
         return Cohort(schema, arrays.stay_id, arrays.series, arrays.static, None if whole else arrays.length)
 
 
+def concatenate(cohorts: Sequence[Cohort]) -> Cohort:
+    """The stays of several cohorts of one schema, one after the other."""
+    first = cohorts[0]
+    if any(other.schema != first.schema for other in cohorts):
+        raise ValueError("cohorts of different schemas cannot be joined")
+    return Cohort(
+        first.schema,
+        np.concatenate([cohort.stay_id for cohort in cohorts]),
+        {name: np.concatenate([cohort.series[name] for cohort in cohorts]) for name in first.series},
+        {name: np.concatenate([cohort.static[name] for cohort in cohorts]) for name in first.static},
+        None if all(c.length is None for c in cohorts) else np.concatenate([c.lengths for c in cohorts]),
+    )
+
+
 @contextmanager
-def table_writer(folder: Path, schema: Schema) -> Iterator[Any]:
+def table_writer(folder: Path, schema: Schema) -> Iterator[Callable[[pa.Table, pa.Table], None]]:
     """Yields `append(series, static)`, which streams tables into the cohort folder `folder`."""
     writers: dict[str, pq.ParquetWriter] = {}
 
@@ -146,7 +160,9 @@ def read_cohort(path: str | Path) -> Cohort:
     """Reads and checks a cohort folder."""
     folder = Path(path)
     if not folder.is_dir():
-        raise TimeDiffError(f"{folder} is not a folder; a cohort is one, with schema.toml, series.parquet, static.parquet.")
+        raise TimeDiffError(
+            f"{folder} is not a folder; a cohort is one, with schema.toml, series.parquet, static.parquet."
+        )
     missing = [name for name in ("schema.toml", "series.parquet") if not (folder / name).is_file()]
     if missing:
         raise TimeDiffError(f"{folder} is not a cohort: it has no {' and no '.join(missing)}.")

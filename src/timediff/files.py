@@ -47,7 +47,7 @@ def write_atomically(path: Path, content: bytes | str) -> None:
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
+def explained(path: Path, kept: str = "Nothing half-written was kept") -> Iterator[None]:
     """Turns what the disk says no to into a sentence about `path`."""
     try:
         yield
@@ -63,8 +63,8 @@ def explained(path: Path) -> Iterator[None]:
         if error.errno not in reasons:
             raise
         raise TimeDiffError(
-            f"{path} could not be written: {reasons[error.errno]}. Nothing half-written was kept; "
-            "free some room or choose another place, and run the command again."
+            f"{path} could not be written: {reasons[error.errno]}. {kept}; free some room or choose another place, "
+            "and run the command again."
         ) from error
 
 

@@ -42,7 +42,9 @@ def _static(cohort: Cohort, name: str | None, purpose: str) -> Array:
         return np.arange(len(cohort)) if purpose == "group" else np.zeros(len(cohort))
     known = [feature.name for feature in cohort.schema.static]
     if name not in known:
-        raise TimeDiffError(f"{purpose} names {name!r}; expected a static feature: {', '.join(known) or 'there is none'}.")
+        raise TimeDiffError(
+            f"{purpose} names {name!r}; expected a static feature: {', '.join(known) or 'there is none'}."
+        )
     if purpose == "stratify" and not cohort.schema[name].discrete:
         raise TimeDiffError(f"stratify names {name!r}, which is continuous; expected a binary or categorical feature.")
     return cohort.static[name]

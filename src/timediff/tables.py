@@ -50,7 +50,9 @@ class Arrays:
         self, file: str, table: pa.Table, keys: list[str], features: tuple[Feature, ...], optional: tuple[str, ...] = ()
     ) -> None:
         wanted, found = [*keys, *(feature.name for feature in features)], table.column_names
-        self.problems += [f"{file} has no column {name!r}, which the schema lists" for name in wanted if name not in found]
+        self.problems += [
+            f"{file} has no column {name!r}, which the schema lists" for name in wanted if name not in found
+        ]
         extra = [name for name in found if name not in wanted and name not in optional]
         self.problems += [f"{file} has a column {name!r} that the schema does not list" for name in extra]
         self.problems += [f"{file} has the column {name!r} twice" for name in wanted if found.count(name) > 1]
@@ -89,7 +91,9 @@ class Arrays:
         common = pa.string() if _family(ids.type) == "text" else pa.int64()
         row = pc.index_in(ids.cast(common), value_set=stays.cast(common).combine_chunks())
         if row.null_count:
-            self.problems.append(f"series.parquet: {row.null_count} rows belong to a stay that static.parquet does not list")
+            self.problems.append(
+                f"series.parquet: {row.null_count} rows belong to a stay that static.parquet does not list"
+            )
         steps = _numpy(step).astype(np.int64)
         if outside := int(((steps < 0) | (steps >= length)).sum()):
             self.problems.append(f"series.parquet: {outside} rows have a step outside 0 to {length - 1} (grid.steps)")
@@ -100,7 +104,9 @@ class Arrays:
         seen = np.zeros(len(stays) * length, dtype=bool)
         seen[cell] = True
         if repeated := len(cell) - int(seen.sum()):
-            self.problems.append(f"series.parquet: {repeated} rows repeat the same stay_id and step; each step has one row")
+            self.problems.append(
+                f"series.parquet: {repeated} rows repeat the same stay_id and step; each step has one row"
+            )
         if late := int((steps >= self.length[stay]).sum()):
             self.problems.append(f"series.parquet: {late} rows lie beyond their stay's length")
         return cell

@@ -1,0 +1,1 @@
+"""Generators: one contract (`fit`, `sample`, `save`, `load`); TimeDiff and every baseline."""

@@ -1,0 +1,1 @@
+"""Denoisers: networks that know nothing of training or data."""

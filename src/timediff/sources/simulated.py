@@ -4,11 +4,16 @@ Nothing here is a patient, so the demo, the tests and the benchmarks can go anyw
 adult ICU (means, spreads, autocorrelation, charting gaps); they are fitted to no data set.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from timediff.cohort import Cohort
+from timediff.cohort import Cohort, concatenate, table_writer
+from timediff.errors import TimeDiffError
+from timediff.files import new_folder
+from timediff.progress import Progress, silent
 from timediff.schema import Feature, Schema, Split
 from timediff.tables import Array, Floats
 
@@ -38,7 +43,8 @@ VITALS = (
     _vital("spo2", "%", 60, 100, 1, 97.6, 1.2, 1.2, -1.1, -0.3, 0.08),
 )
 PERSISTENCE = 0.9  # of severity and of the wandering, from one hour to the next
-DEATH_RATE = 0.13
+DEATH_INTERCEPT = -3.6  # about 13 % die
+BLOCK = 10_000  # stays simulated at a time
 
 
 def schema(steps: int = 48, step: str = "1h") -> Schema:
@@ -52,7 +58,31 @@ def schema(steps: int = 48, step: str = "1h") -> Schema:
 
 def simulate(stays: int, *, steps: int = 48, seed: int = 0, steps_per_hour: int = 1) -> Cohort:
     """`stays` simulated ICU stays on an hourly grid (or `steps_per_hour` points an hour)."""
-    rng = np.random.default_rng(np.random.SeedSequence([seed, stays, steps, steps_per_hour]))
+    if stays < 1:
+        raise TimeDiffError(f"{stays} stays to simulate; expected at least 1.")
+    return concatenate(list(stream(stays, steps=steps, seed=seed, steps_per_hour=steps_per_hour)))
+
+
+def simulate_to(path: str | Path, stays: int, *, steps: int = 48, seed: int = 0, progress: Progress = silent) -> None:
+    """Writes the same stays as a cohort folder, in bounded memory."""
+    if stays < 1 or steps < 1:
+        raise TimeDiffError(f"{stays} stays of {steps} steps to simulate; expected at least 1 of each.")
+    with new_folder(Path(path)) as folder, table_writer(folder, schema(steps)) as append:
+        done = 0
+        for cohort in stream(stays, steps=steps, seed=seed):
+            append(*cohort.tables())
+            done += len(cohort)
+            progress(done, stays)
+
+
+def stream(stays: int, *, steps: int, seed: int, steps_per_hour: int = 1) -> Iterator[Cohort]:
+    """The stays in blocks, each from its own stream of random numbers."""
+    for block, start in enumerate(range(0, stays, BLOCK)):
+        rng = np.random.default_rng(np.random.SeedSequence([seed, steps, steps_per_hour, block]))
+        yield _block(rng, start + 1, min(BLOCK, stays - start), steps, steps_per_hour)
+
+
+def _block(rng: np.random.Generator, first_id: int, stays: int, steps: int, steps_per_hour: int) -> Cohort:
     keep = PERSISTENCE ** (1 / steps_per_hour)
     age = np.clip(np.round(rng.normal(64, 16, stays)), 16, 91)
     sex = (rng.random(stays) < 0.56).astype(np.float64)
@@ -76,11 +106,11 @@ def simulate(stays: int, *, steps: int = 48, seed: int = 0, steps_per_hour: int 
         series[vital.feature.name] = _measured(rng, vital, series[vital.feature.name], severity, keep)
 
     last = severity[:, -(steps // 4 or 1) :].mean(axis=1)
-    risk = 0.7 * severity.mean(axis=1) + 0.7 * last + 0.02 * (age - 64)
-    died = rng.random(stays) < _sigmoid(1.6 * risk + _intercept(1.6 * risk, DEATH_RATE))
+    risk = 1.5 * severity.mean(axis=1) + 1.5 * last + 0.04 * (age - 64)
+    died = rng.random(stays) < _sigmoid(risk + DEATH_INTERCEPT)
     static: dict[str, Array] = {"age": age, "sex": sex, "died": died.astype(np.float64)}
     step = "1h" if steps_per_hour == 1 else f"{60 // steps_per_hour}min"
-    return Cohort(schema(steps, step), np.arange(1, stays + 1), series, static)
+    return Cohort(schema(steps, step), np.arange(first_id, first_id + stays), series, static)
 
 
 def _wander(rng: np.random.Generator, stays: int, steps: int, keep: float) -> Floats:
@@ -101,19 +131,10 @@ def _measured(rng: np.random.Generator, vital: Vital, true: Floats, severity: Fl
     values = np.clip(np.round(true, decimals), *feature.bounds)
     logit = np.log(vital.missing / (1 - vital.missing)) - 0.6 * severity
     # Half of the odds come in spells: a gap in charting lasts.
-    spells = _wander(rng, *true.shape, keep**4)
+    spells = _wander(rng, len(true), true.shape[1], keep**4)
     values[rng.random(true.shape) < _sigmoid(logit + 1.0 * spells - 0.2)] = np.nan
     return values
 
 
 def _sigmoid(x: Floats) -> Floats:
     return 1 / (1 + np.exp(-x))
-
-
-def _intercept(logit: Floats, rate: float) -> float:
-    """The shift that makes the mean of sigmoid(logit + shift) equal to `rate`, by bisection."""
-    low, high = -20.0, 20.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _sigmoid(logit + middle).mean() < rate else (low, middle)
-    return low

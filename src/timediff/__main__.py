@@ -1,0 +1,3 @@
+from timediff.cli import main
+
+main()

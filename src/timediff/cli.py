@@ -1,0 +1,246 @@
+"""The command line: parses, calls, shows. Everything it does can be done from Python too."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    help="Synthetic intensive-care records: vital signs, missingness and outcome together.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+CohortPath = Annotated[Path, typer.Argument(metavar="COHORT", help="A cohort folder.", show_default=False)]
+NewPath = Annotated[Path, typer.Argument(metavar="OUT", help="A folder that does not exist yet.", show_default=False)]
+
+
+def main() -> None:
+    """The entry point: every mistake that a user can put right is one sentence and exit code 2."""
+    from timediff.errors import Stopped, TimeDiffError
+
+    try:
+        app()
+    except Stopped as stop:
+        _complain(str(stop), 130)
+    except TimeDiffError as error:
+        _complain(f"error: {error}", 2)
+    except KeyboardInterrupt:
+        _complain("stopped", 130)
+    except MemoryError:
+        _complain("error: there is not enough memory for this; use fewer stays or a smaller batch.", 2)
+    except OSError as error:
+        _complain(f"error: {error.filename or 'a file'}: {error.strerror or error}", 2)
+
+
+def _complain(message: str, code: int) -> None:
+    print(message, file=sys.stderr)
+    raise SystemExit(code)
+
+
+def _version(show: bool) -> None:
+    if show:
+        from timediff import __version__
+
+        typer.echo(f"timediff {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None: ...
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where to put it; a demo's own folder is replaced.")] = Path("demo"),
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+) -> None:
+    """Simulated ICU → fit → sample → a report with pictures, in a few minutes."""
+    from timediff.demo import demo as run
+
+    run(out, seed=seed)
+
+
+@app.command()
+def simulate(
+    out: NewPath,
+    stays: Annotated[int, typer.Option(min=1, help="How many.")] = 1000,
+    steps: Annotated[int, typer.Option(min=1, help="Hours of each stay; the raw layouts have their own.")] = 48,
+    raw: Annotated[str | None, typer.Option(metavar="mimic3|mimic4|eicu", help="Write that database's tables.")] = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+) -> None:
+    """Write a simulated ICU as a cohort, or as a database's raw tables with the true cohort beside them."""
+    from timediff.console import bar, say, waiting
+
+    if raw is None:
+        from timediff.sources.simulated import simulate_to
+
+        with bar("simulating") as progress:
+            simulate_to(out, stays, steps=steps, seed=seed, progress=progress)
+        say(f"{out}: {stays:,} stays of {steps} hours")
+    else:
+        from timediff.sources.raw import write_raw
+
+        with waiting(f"writing raw {raw} tables"):
+            write_raw(raw, out, stays, seed=seed)
+        say(f"{out / 'raw'}: {raw} tables; {out / 'cohort'}: the {stays:,} stays that a correct extraction finds")
+
+
+@app.command()
+def describe(cohort: CohortPath) -> None:
+    """Check a cohort and show what is in it."""
+    from rich.table import Table
+
+    from timediff.cohort import read_cohort
+    from timediff.console import console, say, waiting
+    from timediff.describe import describe as records
+    from timediff.describe import missing_rate
+
+    with waiting(f"reading {cohort}"):
+        data = read_cohort(cohort)
+    schema, lengths = data.schema, data.lengths
+    length = f"{schema.steps}" if data.length is None else f"{lengths.min()} to {lengths.max()}"
+    say(f"{len(data):,} stays of {length} steps of {schema.step}; {missing_rate(data):.1%} of temporal values missing")
+    table = Table("feature", "kind", "unit", "missing", "minimum", "mean", "SD", "maximum")
+    for record in records(data):
+        feature = record.feature
+        kind = f"{feature.kind}, {feature.role or feature.scope}"
+        numbers = [f"{value:.4g}" for value in (record.low, record.mean, record.sd, record.high)]
+        if feature.discrete:
+            shares = ", ".join(f"{name}: {share:.1%}" for name, share in list(record.shares.items())[:6])
+            numbers = ["", shares + (" …" if len(record.shares) > 6 else ""), "", ""]
+        table.add_row(feature.name, kind, feature.unit or "", f"{record.missing:.1%}", *numbers)
+    console.print(table)
+
+
+@app.command()
+def split(
+    cohort: CohortPath,
+    train: Annotated[Path, typer.Argument(metavar="TRAIN", help="Folder for the training stays.", show_default=False)],
+    test: Annotated[Path, typer.Argument(metavar="TEST", help="Folder for the test stays.", show_default=False)],
+    share: Annotated[
+        float | None, typer.Option("--test", help="Share of stays for testing; the schema's if not given.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    stratify: Annotated[
+        str | None, typer.Option(help="Keep this feature's shares alike; the label if not given.")
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option(help="Keep stays with the same value together; the patient if not given.")
+    ] = None,
+    by: Annotated[str | None, typer.Option(metavar="random|time", help="How; as the schema says if not given.")] = None,
+) -> None:
+    """Split a cohort into training and test stays, by patient and stratified by the label."""
+    from timediff.cohort import read_cohort
+    from timediff.console import say, waiting
+    from timediff.errors import TimeDiffError
+    from timediff.files import refuse_existing
+
+    for path in (train, test):
+        refuse_existing(path)
+    if train.resolve() == test.resolve():
+        raise TimeDiffError("TRAIN and TEST are the same folder; give them two names.")
+    if by not in (None, "random", "time"):
+        raise TimeDiffError(f"--by is {by!r}; expected random or time.")
+    with waiting(f"splitting {cohort}"):
+        parts = read_cohort(cohort).split(share, seed=seed, stratify=stratify, group=group, by=by)  # type: ignore[arg-type]
+        for part, path in zip(parts, (train, test), strict=True):
+            part.write(path)
+    say(f"{train}: {len(parts[0]):,} stays; {test}: {len(parts[1]):,} stays")
+
+
+@app.command()
+def fit(
+    train: Annotated[Path, typer.Argument(metavar="TRAIN", help="The cohort to learn from.", show_default=False)],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder to write.", show_default=False)],
+    preset: Annotated[str, typer.Option(help="Settings to start from.")] = "fast",
+    generator: Annotated[str, typer.Option(help="What to fit.")] = "timediff",
+    config: Annotated[Path | None, typer.Option(help="A TOML file of settings; goes before the preset.")] = None,
+    assignments: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="training.seed if not given.")] = None,
+    horizon: Annotated[int | None, typer.Option(help="Use the first N steps; shorter stays are dropped.")] = None,
+    allow_constant: Annotated[
+        bool, typer.Option("--allow-constant", help="Carry constant or empty columns through.")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a run that was stopped.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, show the settings, and stop.")] = False,
+) -> None:
+    """Learn from a cohort; Ctrl-C saves, and --resume goes on."""
+    from timediff.config import parse_assignment, resolve
+    from timediff.console import bar, say, waiting
+    from timediff.errors import Stopped
+    from timediff.files import refuse_existing
+
+    if not (resume or dry_run):
+        refuse_existing(run)
+    given = dict(parse_assignment(text) for text in assignments or [])
+    if allow_constant:
+        given["codec.allow_constant"] = True
+    settings = resolve(preset, config, given)
+    with waiting(f"reading {train} and loading PyTorch"):
+        from timediff.cohort import read_cohort
+        from timediff.generators.registry import generator as lookup
+
+        model = lookup(generator)(settings=settings)
+        cohort = read_cohort(train)
+        cohort = cohort if horizon is None else cohort.horizon(horizon)
+        plan = model.plan(cohort)
+    if dry_run:
+        say("".join(f"# {name}: {value:,}\n" for name, value in plan.items()) + settings.to_toml().strip())
+        return
+    say(
+        f"{plan['stays']:,} stays × {plan['steps']} steps, {plan['parameters']:,} parameters, {plan['updates']:,} updates"
+    )
+    try:
+        with bar("fitting") as progress:
+            model.fit(cohort, seed=seed, run=run, resume=resume, progress=progress, say=say)
+    except Stopped as stop:
+        raise Stopped(f"{stop}; saved. Go on with the same command and --resume.") from stop
+    say(f"{run}: fitted. Next: timediff sample {run} OUT -n 1000")
+
+
+@app.command()
+def sample(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of a fit.", show_default=False)],
+    out: NewPath,
+    n: Annotated[int, typer.Option("-n", min=1, help="How many stays.")] = 1000,
+    seed: Annotated[int, typer.Option(min=0)] = 0,
+    sampler: Annotated[str | None, typer.Option(metavar="ancestral|ddim", help="The run's if not given.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Network calls; the run's if not given.")] = None,
+    length: Annotated[int | None, typer.Option(min=1, help="Steps of each stay; as trained if not given.")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Stays computed at once.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a sampling that was stopped.")] = False,
+) -> None:
+    """Generate a synthetic cohort; the same seed gives the same stays."""
+    from timediff.console import bar, say, waiting
+    from timediff.errors import Stopped
+    from timediff.files import refuse_existing
+
+    refuse_existing(out)
+    with waiting(f"loading {run}"):
+        from timediff.generators.registry import load
+        from timediff.generators.run import Run
+        from timediff.generators.streaming import sample_to
+
+        model = load(run, say=say)
+    options = {"sampler": sampler, "steps": steps, "batch": batch}
+    identity = Run.open(run).provenance.get("weights_sha256", "")
+    try:
+        with bar("sampling") as progress:
+            sample_to(
+                model, out, n, seed=seed, length=length, resume=resume, identity=identity, progress=progress, **options
+            )
+    except KeyboardInterrupt as stop:
+        raise Stopped("stopped; the stays so far are kept. Go on with the same command and --resume.") from stop
+    say(f"{out}: {n:,} synthetic stays")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,222 @@
+"""Codec: Cohort ⇄ tensors. Continuous channels in [−1, 1], discrete ones as class indices; fitted on training data only.
+
+What it keeps of the training data is an aggregate of each feature: minimum and maximum (or the schema's bounds, with
+codec.scale = "bounds"), mean, most frequent class, and whether anything was missing.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from timediff.cohort import Cohort
+from timediff.config import CodecSettings
+from timediff.errors import Problems, TimeDiffError
+from timediff.schema import Feature, Schema
+from timediff.tables import Array, Floats
+
+SPARSE_FLOOR = -0.8  # a sparse feature's values use [−0.8, 1]; its missing values lie at −1, below them
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What is remembered of one feature. `fill` replaces a null: the mean, or the most frequent class."""
+
+    low: float
+    high: float
+    fill: float
+    missing: bool
+    constant: bool  # one value only: nothing to learn, given back as it is; NaN when every value was null
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One channel of the tensors: a feature's values, or its mask (1 = missing)."""
+
+    feature: str
+    part: Literal["value", "mask"]
+    classes: int = 0  # K; 0 = continuous
+
+
+@dataclass(frozen=True)
+class Encoded:
+    continuous: npt.NDArray[np.float32]  # (N, L, P_r)
+    discrete: npt.NDArray[np.int16]  # (N, L, P_d)
+
+
+@dataclass(frozen=True)
+class Codec:
+    schema: Schema  # of what it generates: without patient and order
+    statistics: dict[str, Statistics]
+    sparse: tuple[str, ...] = ()
+
+    @staticmethod
+    def fit(cohort: Cohort, settings: CodecSettings | None = None) -> "Codec":
+        """Learns ranges, means and modes; refuses what cannot be learnt, all of it at once."""
+        settings = settings or CodecSettings()
+        schema, found = cohort.schema.generated(), []
+        statistics = {}
+        for feature in schema.features:
+            statistics[feature.name] = known = _statistics(feature, cohort.values(feature.name), settings)
+            if known.constant and not settings.allow_constant:
+                what = "has no value at all" if np.isnan(known.fill) else f"is always {_shown(feature, known.fill)}"
+                found.append(f"{feature.name!r} {what}: remove the column, or carry it through with --allow-constant")
+        for name in settings.sparse:
+            if name not in {f.name for f in schema.temporal if not f.discrete}:
+                found.append(f"codec.sparse names {name!r}, which is not a continuous temporal feature")
+        codec = Codec(schema, statistics, settings.sparse)
+        if not found and not codec.continuous and not codec.discrete:
+            found.append("every column is constant or empty, so there is nothing to learn")
+        if found:
+            raise Problems("cohort", found)
+        return codec
+
+    @property
+    def continuous(self) -> tuple[Channel, ...]:
+        return tuple(channel for channel in self._channels() if not channel.classes)
+
+    @property
+    def discrete(self) -> tuple[Channel, ...]:
+        return tuple(channel for channel in self._channels() if channel.classes)
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        return tuple(channel.classes for channel in self.discrete)
+
+    def _channels(self) -> Iterator[Channel]:
+        """Values in the schema's order, each followed by its mask where the feature was ever missing."""
+        for feature in self.schema.features:
+            known = self.statistics[feature.name]
+            if not known.constant:
+                yield Channel(feature.name, "value", len(feature.classes))
+            if known.missing and feature.name not in self.sparse and not np.isnan(known.fill):
+                yield Channel(feature.name, "mask", 2)
+
+    def encode(self, cohort: Cohort) -> Encoded:
+        refuse_ragged(cohort)
+        shape = (len(cohort), cohort.schema.steps)
+        continuous = np.empty((*shape, len(self.continuous)), np.float32)
+        discrete = np.empty((*shape, len(self.discrete)), np.int16)
+        for target, channels in ((continuous, self.continuous), (discrete, self.discrete)):
+            for i, channel in enumerate(channels):
+                values = np.asarray(cohort.values(channel.feature), np.float64)
+                target[:, :, i] = np.broadcast_to(self._encoded(channel, values).reshape(len(cohort), -1), shape)
+        return Encoded(continuous, discrete)
+
+    def _encoded(self, channel: Channel, values: Floats) -> Array:
+        known, absent = self.statistics[channel.feature], np.isnan(values)
+        if channel.part == "mask":
+            return absent
+        filled = np.where(absent, known.fill, values)
+        if channel.classes:
+            return filled
+        scaled = (filled - known.low) / (known.high - known.low)
+        if channel.feature in self.sparse:
+            return np.where(absent, -1.0, SPARSE_FLOOR + scaled * (1 - SPARSE_FLOOR))
+        return 2 * scaled - 1
+
+    def decode(self, encoded: Encoded, *, first_id: int = 0) -> Cohort:
+        """A cohort of the tensors' stays, numbered from `first_id`."""
+        stays, steps = encoded.continuous.shape[:2] if self.continuous else encoded.discrete.shape[:2]
+        decoded = {f.name: np.full((stays, steps), self.statistics[f.name].fill) for f in self.schema.features}
+        for i, channel in enumerate(self.continuous):
+            decoded[channel.feature] = encoded.continuous[:, :, i].astype(np.float64)
+        masks = {}
+        for i, channel in enumerate(self.discrete):
+            if channel.part == "mask":
+                masks[channel.feature] = encoded.discrete[:, :, i] == 1
+            else:
+                decoded[channel.feature] = encoded.discrete[:, :, i].astype(np.float64)
+        series: dict[str, Floats] = {}
+        static: dict[str, Array] = {}
+        for feature in self.schema.features:
+            values, mask = decoded[feature.name], masks.get(feature.name)
+            if feature.scope == "static":  # one value of a channel that repeats it: the mean, or the majority
+                values = _majority(values, len(feature.classes)) if feature.discrete else values.mean(axis=1)
+                mask = None if mask is None else mask.mean(axis=1) > 0.5
+            if not feature.discrete and not self.statistics[feature.name].constant:
+                values = self._unscaled(feature, values)
+            (series if feature.scope == "temporal" else static)[feature.name] = (
+                values if mask is None else np.where(mask, np.nan, values)
+            )
+        schema = replace(self.schema, steps=steps)
+        return Cohort(schema, np.arange(first_id, first_id + stays), series, static)
+
+    def _unscaled(self, feature: Feature, scaled: Floats) -> Floats:
+        known = self.statistics[feature.name]
+        floor = SPARSE_FLOOR if feature.name in self.sparse else -1.0
+        values = known.low + (scaled - floor) / (1 - floor) * (known.high - known.low)
+        values = _rounded(feature, np.clip(values, known.low, known.high))
+        if feature.name in self.sparse:
+            # Outside the observed range means "not measured"; the margin is far above float32's rounding.
+            values = np.where((scaled < SPARSE_FLOOR - 1e-4) | (scaled > 1 + 1e-4), np.nan, values)
+        return values
+
+    def to_json(self) -> str:
+        # JSON has no NaN: the numbers of a feature that was never observed are null.
+        entries = {
+            name: {key: None if value != value else value for key, value in asdict(known).items()}
+            for name, known in self.statistics.items()
+        }
+        return json.dumps({"sparse": self.sparse, "statistics": entries}, indent=2)
+
+    @staticmethod
+    def from_json(text: str, schema: Schema) -> "Codec":
+        table = json.loads(text)
+        statistics: dict[str, Statistics] = {}
+        for name, entry in table["statistics"].items():
+            values: dict[str, Any] = {key: np.nan if value is None else value for key, value in entry.items()}
+            statistics[name] = Statistics(**values)
+        return Codec(schema, {f.name: statistics[f.name] for f in schema.features}, tuple(table["sparse"]))
+
+
+def refuse_ragged(cohort: Cohort) -> None:
+    if cohort.length is None:
+        return
+    shortest, longest = int(cohort.length.min()), int(cohort.length.max())
+    raise TimeDiffError(
+        f"the stays have different lengths ({shortest} to {longest} steps), and a model learns one length for now: "
+        f"add --horizon N, such as --horizon {shortest}, to keep each stay's first N steps."
+    )
+
+
+def _statistics(feature: Feature, values: Array, settings: CodecSettings) -> Statistics:
+    observed = values[~np.isnan(values)]
+    missing = len(observed) < values.size
+    if len(observed) == 0:
+        return Statistics(np.nan, np.nan, np.nan, missing, constant=True)
+    low, high = float(observed.min()), float(observed.max())
+    if low == high:
+        return Statistics(low, high, low, missing, constant=True)
+    if feature.discrete:
+        fill = float(np.bincount(observed.astype(np.int64)).argmax())
+        return Statistics(low, high, fill, missing, constant=False)
+    if settings.scale == "bounds" and feature.bounds:
+        low, high = feature.bounds
+    return Statistics(low, high, float(observed.mean()), missing, constant=False)
+
+
+def _rounded(feature: Feature, values: Floats) -> Floats:
+    """Multiples of the resolution inside the bounds."""
+    r = feature.resolution
+    if r is None:
+        return values
+    multiples: Floats = np.round(values / r)
+    if feature.bounds:
+        # The tolerance keeps a bound that is itself a multiple, such as 42 / 0.1 = 419.99999999999994.
+        multiples = np.clip(multiples, np.ceil(feature.bounds[0] / r - 1e-9), np.floor(feature.bounds[1] / r + 1e-9))
+    decimals = max(0, 3 - int(np.floor(np.log10(r))))  # 368 · 0.1 is 36.800000000000004 otherwise
+    return np.asarray(np.round(multiples * r, decimals))
+
+
+def _majority(values: Floats, classes: int) -> Floats:
+    """(N, L) class indices → (N,): the most frequent one, the lowest where two are equally frequent."""
+    counts = (values[:, :, None] == np.arange(classes)).sum(axis=1)
+    return counts.argmax(axis=1).astype(np.float64)
+
+
+def _shown(feature: Feature, value: float) -> str:
+    return repr(feature.classes[int(value)]) if feature.discrete else f"{value:g}"

@@ -1,0 +1,246 @@
+"""Settings: frozen dataclasses ⇄ TOML. The defaults are the paper's; presets and files say what differs."""
+
+import difflib
+import math
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from timediff import toml
+from timediff.errors import Problems, TimeDiffError
+
+DEFAULT_PRESET = "fast"
+
+
+@dataclass(frozen=True)
+class CodecSettings:
+    scale: Literal["training", "bounds"] = "training"  # bounds: the schema's, so that no training extreme is kept
+    sparse: tuple[str, ...] = ()  # continuous features whose missing values are a value below the range, not a mask
+    allow_constant: bool = False  # carry constant and all-null columns through instead of refusing them
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    cell: Literal["lstm", "gru"] = "lstm"
+    hidden: int | None = None  # width of each direction; unset = 4 × the number of input channels
+    layers: int = 2
+
+
+@dataclass(frozen=True)
+class DiffusionSettings:
+    process: Literal["ddpm"] = "ddpm"
+    steps: int = 1000  # T
+    schedule: Literal["cosine", "linear"] = "cosine"
+    discrete: Literal["multinomial"] = "multinomial"
+    lambda_: float = 0.01  # weight of the multinomial bound beside the Gaussian loss
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    steps: int = 200_000  # optimiser updates; the paper does not say how many
+    batch: int = 32
+    accumulate: int = 2  # batches an update
+    lr: float = 8e-5
+    betas: tuple[float, float] = (0.9, 0.99)
+    warmup: int = 0  # updates over which the learning rate rises from 0
+    decay: Literal["none", "linear", "cosine"] = "none"  # how it falls to 0 by the last update
+    clip: float = 1.0  # largest norm of the gradient
+    ema: float = 0.995
+    precision: Literal["float32", "bfloat16"] = "float32"
+    seed: int = 2023
+    log_every: int = 100
+    checkpoint_every: int = 1000
+    keep: int = 2  # checkpoints kept
+
+
+@dataclass(frozen=True)
+class SamplingSettings:
+    sampler: Literal["ancestral", "ddim"] = "ancestral"
+    steps: int | None = None  # network calls; unset = all of diffusion.steps
+    batch: int | None = None  # stays computed at once, rounded up to whole blocks of 500; unset = by device
+
+
+@dataclass(frozen=True)
+class Settings:
+    model: ModelSettings = field(default_factory=ModelSettings)
+    diffusion: DiffusionSettings = field(default_factory=DiffusionSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+    sampling: SamplingSettings = field(default_factory=SamplingSettings)
+    codec: CodecSettings = field(default_factory=CodecSettings)
+
+    def __post_init__(self) -> None:
+        if found := _out_of_range(self):
+            raise Problems("settings", found)
+
+    def updated(self, table: Mapping[str, Any], where: str = "settings") -> "Settings":
+        """These settings with those of a nested table (as from TOML) in their place."""
+        found: list[str] = []
+        updated = _updated(self, table, "", found)
+        if found:
+            raise Problems(where, found)
+        return typing.cast(Settings, updated)
+
+    def to_toml(self) -> str:
+        return toml.dumps(_plain(asdict(self)))
+
+    def differences(self, other: "Settings") -> dict[str, tuple[Any, Any]]:
+        """Dotted paths whose values differ, with both values."""
+        mine, theirs = _flat(asdict(self)), _flat(asdict(other))
+        return {path: (mine[path], theirs[path]) for path in mine if mine[path] != theirs[path]}
+
+
+def resolve(
+    preset: str = DEFAULT_PRESET, config: str | Path | None = None, assignments: Mapping[str, Any] | None = None
+) -> Settings:
+    """A preset, then a TOML file, then single settings by dotted path; each goes before the last."""
+    settings = Settings().updated(_preset(preset), f"preset {preset}")
+    if config is not None:
+        settings = settings.updated(_file(Path(config)), str(config))
+    for path, value in (assignments or {}).items():
+        table: Any = value
+        for key in reversed(path.split(".")):
+            table = {key: table}
+        settings = settings.updated(table, f"setting {path}")
+    return settings
+
+
+def parse_assignment(text: str) -> tuple[str, Any]:
+    """`key=value` of the command line; the value is TOML, and a bare word is a text."""
+    path, equals, value = text.partition("=")
+    if not equals or not path.strip():
+        raise TimeDiffError(f"--set {text}: expected key=value, such as training.steps=5000.")
+    try:
+        return path.strip(), tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return path.strip(), value.strip()
+
+
+def presets() -> list[str]:
+    folder = resources.files("timediff") / "presets"
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+
+
+def _preset(name: str) -> dict[str, Any]:
+    if name not in presets():
+        raise TimeDiffError(f"there is no preset {name!r}; the presets are {', '.join(presets())}.")
+    return tomllib.loads((resources.files("timediff") / "presets" / f"{name}.toml").read_text())
+
+
+def _file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise TimeDiffError(f"{path} could not be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise TimeDiffError(f"{path} is not valid TOML: {error}") from error
+
+
+def _updated(settings: Any, table: Mapping[str, Any], prefix: str, found: list[str]) -> Any:
+    known = {_key(f.name): f.name for f in fields(settings)}
+    hints = typing.get_type_hints(type(settings))
+    changes: dict[str, Any] = {}
+    for key, value in table.items():
+        path = f"{prefix}{key}"
+        if key not in known:
+            found.append(f"there is no setting {path}; {_nearest(path)}")
+            continue
+        current, expected = getattr(settings, known[key]), hints[known[key]]
+        if is_dataclass(current):
+            if isinstance(value, Mapping):
+                changes[known[key]] = _updated(current, value, f"{path}.", found)
+            else:
+                found.append(
+                    f"{path} is a table of settings; set one of them, such as {path}.{_key(fields(current)[0].name)}"
+                )
+            continue
+        try:
+            changes[known[key]] = _converted(value, expected)
+        except TypeError:
+            found.append(f"{path} is {value!r}; expected {_described(expected)}")
+    return settings if found else replace(settings, **changes)
+
+
+def _converted(value: Any, expected: Any) -> Any:
+    """The value as the type a setting has, or TypeError; a whole number serves where a number is wanted."""
+    origin, arguments = typing.get_origin(expected), typing.get_args(expected)
+    if origin is Literal:
+        if value in arguments and isinstance(value, str):
+            return value
+    elif origin is types.UnionType:  # X | None; "unset" is how a command line says None
+        return None if value in (None, "unset") else _converted(value, arguments[0])
+    elif origin is tuple:
+        if isinstance(value, list | tuple):
+            inner = arguments[:1] * len(value) if arguments[1:] == (...,) else arguments
+            if len(inner) == len(value):
+                return tuple(_converted(item, kind) for item, kind in zip(value, inner, strict=True))
+    elif expected is float:
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            return float(value)
+    elif type(value) is expected:
+        return value
+    raise TypeError
+
+
+def _described(expected: Any) -> str:
+    origin, arguments = typing.get_origin(expected), typing.get_args(expected)
+    if origin is Literal:
+        return f"one of {', '.join(arguments)}"
+    if origin is types.UnionType:
+        return f"{_described(arguments[0])}, or unset"
+    if origin is tuple:
+        many = arguments[1:] == (...,)
+        return f"a list of {_described(arguments[0])}s" if many else f"a list of {len(arguments)} numbers"
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[expected]
+
+
+def _nearest(path: str) -> str:
+    every = list(_flat(asdict(Settings())))
+    ends = {p.rpartition(".")[2]: p for p in every}
+    close = difflib.get_close_matches(path, every, n=1, cutoff=0.6)
+    close = close or [ends[e] for e in difflib.get_close_matches(path.rpartition(".")[2], ends, n=1, cutoff=0.6)]
+    return f"did you mean {close[0]}?" if close else f"the settings are {', '.join(every)}"
+
+
+def _out_of_range(settings: Settings) -> list[str]:
+    t, d, m, s = settings.training, settings.diffusion, settings.model, settings.sampling
+    whole = {
+        "model.layers": m.layers, "diffusion.steps": d.steps, "training.steps": t.steps, "training.batch": t.batch,
+        "training.accumulate": t.accumulate, "training.log_every": t.log_every, "training.keep": t.keep,
+        "training.checkpoint_every": t.checkpoint_every, "model.hidden": m.hidden, "sampling.steps": s.steps,
+        "sampling.batch": s.batch,
+    }  # fmt: skip
+    found = [
+        f"{path} is {value}; expected at least 1" for path, value in whole.items() if value is not None and value < 1
+    ]
+    positive = {"training.lr": t.lr, "training.clip": t.clip}
+    found += [f"{path} is {value}; expected a number above 0" for path, value in positive.items() if value <= 0]
+    if not 0 <= t.ema < 1:
+        found.append(f"training.ema is {t.ema}; expected 0 (none) up to but not including 1")
+    if not all(0 <= beta < 1 for beta in t.betas):
+        found.append(f"training.betas is {list(t.betas)}; expected two numbers from 0 up to but not including 1")
+    if d.lambda_ < 0 or t.warmup < 0 or t.seed < 0:
+        found.append("diffusion.lambda, training.warmup and training.seed cannot be negative")
+    if s.steps is not None and s.steps > d.steps:
+        found.append(f"sampling.steps is {s.steps}; expected at most diffusion.steps, which is {d.steps}")
+    return found
+
+
+def _key(name: str) -> str:
+    return name.rstrip("_")  # `lambda` is a word of Python's, so its field is `lambda_`
+
+
+def _plain(table: dict[str, Any]) -> dict[str, Any]:
+    return {_key(k): _plain(v) if isinstance(v, dict) else v for k, v in table.items()}
+
+
+def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        path = f"{prefix}{_key(key)}"
+        flat |= _flat(value, f"{path}.") if isinstance(value, dict) else {path: value}
+    return flat

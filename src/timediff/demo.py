@@ -1,0 +1,57 @@
+"""The demo: a simulated ICU, a fitted TimeDiff, synthetic stays, and a page that shows both."""
+
+import shutil
+import time
+from pathlib import Path
+
+from timediff.console import bar, console, say, waiting
+from timediff.errors import TimeDiffError
+
+MARK = ".timediff-demo"  # only a folder with this file in it is ever replaced
+STAYS, STEPS = 4000, 24
+
+
+def demo(out: Path, *, seed: int = 0) -> Path:
+    """Runs the whole way once and returns the path of the report."""
+    started = time.monotonic()
+    if out.exists():
+        if not (out / MARK).is_file():
+            raise TimeDiffError(f"{out} exists and is not a demo's folder: choose another with --out, or remove it.")
+        shutil.rmtree(out)
+    out.mkdir(parents=True)
+    (out / MARK).touch()
+
+    with waiting("loading PyTorch"):
+        from timediff.cohort import read_cohort
+        from timediff.generators.streaming import sample_to
+        from timediff.generators.timediff import TimeDiff
+        from timediff.metrics.marginals import marginals
+        from timediff.report.page import write_comparison
+        from timediff.report.terminal import marginals_table
+        from timediff.sources.simulated import simulate_to
+
+    with bar("1/4 simulating an ICU") as progress:
+        simulate_to(out / "cohort", STAYS, steps=STEPS, seed=seed, progress=progress)
+    train, test = read_cohort(out / "cohort").split(seed=seed)
+    train.write(out / "train")
+    test.write(out / "test")
+    model = TimeDiff("fast")
+    with bar("2/4 fitting TimeDiff") as progress:
+        model.fit(train, seed=seed, run=out / "run", progress=progress)
+    with bar("3/4 sampling") as progress:
+        sample_to(model, out / "synthetic", len(test), seed=seed + 1, progress=progress)
+    synthetic = read_cohort(out / "synthetic")
+    with waiting("4/4 drawing the report"):
+        records = marginals(test, synthetic)
+        plan = model.plan(train)
+        facts = {
+            "Real stays": f"{len(test):,} held out; {len(train):,} others to learn from, all simulated",
+            "Synthetic stays": f"{len(synthetic):,}, in {model.settings.sampling.steps} network calls each",
+            "Model": f"TimeDiff, preset fast, {plan['parameters']:,} parameters, {plan['updates']:,} updates",
+            "Seed": str(seed),
+        }
+        report = out / "report.html"
+        write_comparison(report, test, synthetic, title="TimeDiff: a synthetic ICU", facts=facts)
+    console.print(marginals_table(records))
+    say(f"Done in {time.monotonic() - started:.0f} s. Open {report} in a browser.")
+    return report

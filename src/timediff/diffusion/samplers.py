@@ -1,0 +1,75 @@
+"""Samplers: plain functions with one signature, from pure noise to x_0 (B, L, P_r) and c_0 (B, L, P_d)."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from timediff.diffusion import gaussian, multinomial
+from timediff.diffusion.mixed import Denoiser, MixedDiffusion, NoiseSource
+
+
+class Sampler(Protocol):
+    def __call__(
+        self,
+        process: MixedDiffusion,
+        denoise: Denoiser,
+        noise: NoiseSource,
+        length: int,
+        steps: Sequence[int],
+        *,
+        tick: Callable[[], None] = ...,
+    ) -> tuple[Tensor, Tensor]: ...
+
+
+def ancestral(
+    process: MixedDiffusion, denoise: Denoiser, noise: NoiseSource, length: int, steps: Sequence[int],
+    *, tick: Callable[[], None] = lambda: None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Draws from p_θ(x_s | x_t) down the given steps; with all T of them the paper's procedure (Ho et al. 2020, alg. 2)."""
+
+    def continuous(x0: Tensor, x_t: Tensor, alpha_bar_t: Tensor, alpha_bar_s: Tensor) -> Tensor:
+        mean, variance = gaussian.posterior(x0, x_t, alpha_bar_t, alpha_bar_s)
+        return mean + variance.sqrt() * noise.normal(length, process.continuous)
+
+    return _descend(process, denoise, noise, length, steps, continuous, tick)
+
+
+def ddim(
+    process: MixedDiffusion, denoise: Denoiser, noise: NoiseSource, length: int, steps: Sequence[int],
+    *, tick: Callable[[], None] = lambda: None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """DDIM for the continuous channels (Song et al. 2021), the matching strided posterior for the discrete ones."""
+    return _descend(process, denoise, noise, length, steps, gaussian.ddim, tick)
+
+
+def _descend(
+    process: MixedDiffusion, denoise: Denoiser, noise: NoiseSource, length: int, steps: Sequence[int],
+    continuous: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor], tick: Callable[[], None],
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    x = noise.normal(length, process.continuous)
+    c = torch.empty((noise.total, length, len(process.classes)), dtype=torch.long, device=x.device)
+    uniform = noise.uniform(length, len(process.classes))
+    for group in process.groups:
+        c[..., group.channels] = (process.members(uniform, group) * group.k).long().clamp_(max=group.k - 1)
+    for t, s in zip(steps, [*steps[1:], -1], strict=True):
+        at_t, at_s = x.new_full((1,), t, dtype=torch.long), x.new_full((1,), s, dtype=torch.long)
+        alpha_bar_t, alpha_bar_s = process.alpha_bar(at_t), process.alpha_bar(at_s)
+        output = denoise(process.join(x, c), at_t.expand(len(x))).float()
+        if process.continuous:
+            x0 = gaussian.predict_x0(x, output[..., : process.continuous], alpha_bar_t).clamp_(-1, 1)
+            x = continuous(x0, x, alpha_bar_t, alpha_bar_s)
+        if process.groups:
+            uniform, previous = noise.uniform(length, len(process.classes)), c
+            c = torch.empty_like(c)
+            for group in process.groups:
+                log_c0 = process.logits(output, group).log_softmax(-1)
+                c_t = process.members(previous, group)
+                log_p = multinomial.log_posterior(log_c0, c_t, alpha_bar_t[..., None], alpha_bar_s[..., None])
+                c[..., group.channels] = multinomial.draw(log_p, process.members(uniform, group))
+        tick()
+    return x, c
+
+
+SAMPLERS: dict[str, Sampler] = {"ancestral": ancestral, "ddim": ddim}

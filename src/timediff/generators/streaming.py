@@ -1,0 +1,83 @@
+"""Sampling straight to disk: bounded memory, and a stop at any moment loses one part at most."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from timediff.cohort import CHUNK, Cohort, table_writer
+from timediff.errors import TimeDiffError
+from timediff.files import explained, new_folder, refuse_existing, write_atomically
+from timediff.generators.base import Generator
+from timediff.progress import Progress, silent
+
+
+def sample_to(
+    generator: Generator, path: str | Path, n: int, *, seed: int = 0, length: int | None = None, resume: bool = False,
+    identity: str = "", progress: Progress = silent, **options: Any,
+) -> None:  # fmt: skip
+    """Writes the cohort folder `path` of n synthetic stays; parts wait in a hidden folder beside it until all are there.
+
+    `identity` says which weights are sampled, so that parts of two models are never joined.
+    """
+    path = Path(path)
+    if n < 1:
+        raise TimeDiffError(f"{n} stays to sample; expected at least 1.")
+    refuse_existing(path)
+    parts = path.parent / f".{path.name}.parts"
+    request = json.dumps({"n": n, "seed": seed, "length": length, "weights": identity, **options}, sort_keys=True)
+    done = _prepared(parts, request, resume, path)
+    with explained(path, kept="The stays sampled so far are kept, and --resume goes on from there"):
+        for cohort in generator.stream(n, seed=seed, skip=done, length=length, progress=progress, **options):
+            _write_part(parts, cohort)
+        steps = length or generator.schema.steps
+        with new_folder(path) as folder, table_writer(folder, replace(generator.schema, steps=steps)) as append:
+            for series, static in _joined(parts):
+                append(series, static)
+    shutil.rmtree(parts)
+
+
+def _prepared(parts: Path, request: str, resume: bool, path: Path) -> int:
+    """Makes the folder of parts, or finds how many stays an earlier try left in it."""
+    if not parts.exists():
+        with explained(path):
+            parts.mkdir(parents=True)
+            write_atomically(parts / "request.json", request)
+        return 0
+    if not resume:
+        raise TimeDiffError(
+            f"sampling {path} was stopped before it was done: add --resume to go on, or remove {parts} to start again."
+        )
+    previous = parts / "request.json"
+    if not previous.is_file() or previous.read_text() != request:
+        raise TimeDiffError(
+            f"{parts} belongs to another sampling (number of stays, seed, run or settings differ): "
+            "repeat the first command with --resume, or remove that folder to start again."
+        )
+    return sum(pq.read_metadata(file).num_rows for file in parts.glob("static-*.parquet"))
+
+
+def _write_part(parts: Path, cohort: Cohort) -> None:
+    # The static table goes last: where it is, the part is whole.
+    for name, table in zip(("series", "static"), cohort.tables(), strict=True):
+        target = parts / f"{name}-{int(cohort.stay_id[0]):012d}.parquet"
+        partial = target.with_suffix(".partial")
+        pq.write_table(table, partial, compression="zstd")
+        partial.replace(target)
+
+
+def _joined(parts: Path) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """The parts in order, gathered into row groups of a useful size."""
+    waiting: list[tuple[pa.Table, pa.Table]] = []
+    files = sorted(parts.glob("static-*.parquet"))
+    for number, file in enumerate(files, start=1):
+        series = file.with_name(file.name.replace("static", "series", 1))
+        waiting.append((pq.ParquetFile(series).read(), pq.ParquetFile(file).read()))
+        if number == len(files) or sum(static.num_rows for _, static in waiting) >= CHUNK:
+            yield pa.concat_tables([s for s, _ in waiting]), pa.concat_tables([s for _, s in waiting])
+            waiting = []

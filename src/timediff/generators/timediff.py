@@ -1,0 +1,214 @@
+"""TimeDiff: mixed diffusion of a whole stay (vital signs, missingness, static values, outcome) by a bidirectional RNN."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+
+from timediff.codec import Codec, Encoded, refuse_ragged
+from timediff.cohort import Cohort
+from timediff.config import DEFAULT_PRESET, SamplingSettings, Settings, resolve
+from timediff.diffusion.mixed import MixedDiffusion
+from timediff.diffusion.samplers import SAMPLERS
+from timediff.diffusion.schedules import SCHEDULES, subset
+from timediff.errors import TimeDiffError
+from timediff.generators.base import Generator
+from timediff.generators.run import Run
+from timediff.networks.brnn import BidirectionalRNN
+from timediff.progress import Progress, silent
+from timediff.randomness import BLOCK, Noise, sampling_noise, seed_torch
+from timediff.schema import Schema
+from timediff.training.loop import make_accelerator, train
+
+BLOCKS_AT_ONCE = {"cpu": 1, "cuda": 20}
+
+
+@dataclass
+class Fitted:
+    codec: Codec
+    network: nn.Module
+    seed: int
+    data_sha256: str
+
+
+class TimeDiff(Generator):
+    """TimeDiff(preset="fast").fit(train, seed=0).sample(20_000, seed=1)."""
+
+    name: ClassVar[str] = "timediff"
+
+    def __init__(
+        self,
+        preset: str = DEFAULT_PRESET,
+        *,
+        settings: Settings | None = None,
+        assignments: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.settings = settings or resolve(preset, assignments=assignments)
+        self._fitted: Fitted | None = None
+
+    @property
+    def fitted(self) -> Fitted:
+        if self._fitted is None:
+            raise TimeDiffError("this generator has learnt nothing yet: call fit first, or load a run.")
+        return self._fitted
+
+    @property
+    def schema(self) -> Schema:
+        return self.fitted.codec.schema
+
+    def plan(self, cohort: Cohort) -> dict[str, Any]:
+        """What `fit` would build for this cohort; it checks the cohort and trains nothing."""
+        codec = self._codec(cohort)
+        network = self._network(codec)
+        return {
+            "stays": len(cohort),
+            "steps": cohort.schema.steps,
+            "continuous channels": len(codec.continuous),
+            "discrete channels": len(codec.discrete),
+            "width of each direction": self._hidden(codec),
+            "parameters": sum(p.numel() for p in network.parameters()),
+            "updates": self.settings.training.steps,
+            "stays an update": self.settings.training.batch * self.settings.training.accumulate,
+        }
+
+    def fit(
+        self,
+        cohort: Cohort,
+        *,
+        seed: int | None = None,
+        run: str | Path | None = None,
+        resume: bool = False,
+        progress: Progress = silent,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> Self:
+        """Learns from the cohort. With `run`, writes that run folder as it goes, and `resume` continues one."""
+        codec = self._codec(cohort)
+        seed = self.settings.training.seed if seed is None else seed
+        digest = cohort.digest()
+        accelerator = make_accelerator(self.settings.training)
+        folder = None
+        if run is not None:
+            facts = {"generator": self.name, "seed": seed, "stays": len(cohort), "data_sha256": digest}
+            with accelerator.main_process_first():
+                folder = self._run_folder(Path(run), codec, facts, resume, accelerator.is_main_process)
+        network = self._network(codec, seed)
+        process = self._process(codec, accelerator.device)
+        encoded = codec.encode(cohort)
+        data = torch.from_numpy(encoded.continuous), torch.from_numpy(encoded.discrete)
+
+        def objective(denoise: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
+            x0, c0 = batch
+            losses = process.loss(denoise, x0, c0.long(), noise.integers(process.steps), noise)
+            return losses._asdict()
+
+        started = time.monotonic()
+        weights = train(
+            network, objective, data, self.settings.training, seed=seed, accelerator=accelerator,
+            folder=folder.path if folder else None, progress=progress, say=say,
+        )  # fmt: skip
+        network.load_state_dict(weights)
+        self._fitted = Fitted(codec, network.eval(), seed, digest)
+        if folder and accelerator.is_main_process:
+            folder.finish(weights, updates=self.settings.training.steps, seconds=round(time.monotonic() - started, 1))
+        return self
+
+    def stream(
+        self,
+        n: int,
+        *,
+        seed: int = 0,
+        skip: int = 0,
+        length: int | None = None,
+        progress: Progress = silent,
+        **options: Any,
+    ) -> Iterator[Cohort]:
+        """Stays skip … n − 1 a compute batch at a time; options are those of [sampling], such as steps=50."""
+        sampling = self._sampling(options)
+        codec, network = self.fitted.codec, self.fitted.network
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        network.to(device)
+        process = self._process(codec, device)
+        steps = subset(process.steps, sampling.steps)
+        batch = BLOCK * (-(-sampling.batch // BLOCK) if sampling.batch else BLOCKS_AT_ONCE[device.type])
+        starts = range(skip, n, batch)
+        done, total = 0, len(starts) * len(steps)
+
+        def tick() -> None:
+            nonlocal done
+            done += 1
+            progress(done, total)
+
+        for start in starts:
+            noise = sampling_noise(seed, start // BLOCK, min(batch, n - start), device)
+            with torch.inference_mode():
+                sampler = SAMPLERS[sampling.sampler]
+                x, c = sampler(process, network, noise, length or self.schema.steps, steps, tick=tick)
+            yield codec.decode(Encoded(x.cpu().numpy(), c.to(torch.int16).cpu().numpy()), first_id=start)
+
+    def save(self, path: str | Path) -> None:
+        fitted = self.fitted
+        facts = {"generator": self.name, "seed": fitted.seed, "data_sha256": fitted.data_sha256}
+        run = Run.create(Path(path), self.settings, fitted.codec, facts)
+        run.finish(fitted.network.state_dict(), updates=self.settings.training.steps)
+
+    @classmethod
+    def load(cls, path: str | Path, say: Callable[[str], None] = lambda line: None) -> Self:
+        run = Run.open(Path(path))
+        model = cls(settings=run.settings)
+        weights, note = run.weights()
+        if note:
+            say(note)
+        network = model._network(run.codec)
+        try:
+            network.load_state_dict(weights)
+        except RuntimeError as error:
+            raise TimeDiffError(f"the run folder {path} is damaged: its weights do not fit its settings.") from error
+        provenance = run.provenance
+        model._fitted = Fitted(run.codec, network.eval(), provenance.get("seed", 0), provenance.get("data_sha256", ""))
+        return model
+
+    def _codec(self, cohort: Cohort) -> Codec:
+        if len(cohort) < self.settings.training.batch:
+            raise TimeDiffError(
+                f"the cohort has {len(cohort)} stays, fewer than one batch of {self.settings.training.batch}: "
+                f"add --set training.batch={len(cohort)} or less, or more stays."
+            )
+        refuse_ragged(cohort)
+        return Codec.fit(cohort, self.settings.codec)
+
+    def _run_folder(self, path: Path, codec: Codec, facts: dict[str, Any], resume: bool, first: bool) -> Run:
+        if first and not (resume and path.exists()):  # resuming a run that never began is beginning it
+            return Run.create(path, self.settings, codec, facts)
+        run = Run.open(path)
+        if run.provenance.get("data_sha256") != facts["data_sha256"] or run.provenance.get("seed") != facts["seed"]:
+            raise TimeDiffError(
+                f"{path} was started on other data or with another seed: resume with the same cohort and seed."
+            )
+        different = {k: v for k, v in run.settings.differences(self.settings).items() if not k.startswith("sampling.")}
+        if different:
+            shown = "; ".join(f"{key} was {was!r}, now {now!r}" for key, (was, now) in different.items())
+            raise TimeDiffError(f"{path} was started with other settings ({shown}): resume without changing them.")
+        return run
+
+    def _sampling(self, options: Mapping[str, Any]) -> SamplingSettings:
+        given = {key: value for key, value in options.items() if value is not None}
+        return self.settings.updated({"sampling": given}, "sampling").sampling
+
+    def _hidden(self, codec: Codec) -> int:
+        width = len(codec.continuous) + sum(codec.classes)
+        return self.settings.model.hidden or 4 * width
+
+    def _network(self, codec: Codec, seed: int = 0) -> nn.Module:
+        width = len(codec.continuous) + sum(codec.classes)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed_torch("weights", seed))
+            return BidirectionalRNN(width, self._hidden(codec), self.settings.model.layers, self.settings.model.cell)
+
+    def _process(self, codec: Codec, device: torch.device) -> MixedDiffusion:
+        diffusion = self.settings.diffusion
+        alpha_bar = SCHEDULES[diffusion.schedule](diffusion.steps)
+        return MixedDiffusion(len(codec.continuous), codec.classes, alpha_bar, diffusion.lambda_, device)

@@ -1,0 +1,81 @@
+"""The marginals as text: what a cell says and whether it is marked, and the table for the terminal."""
+
+import math
+from dataclasses import dataclass
+
+from rich.table import Table
+from rich.text import Text
+
+from timediff.metrics.marginals import Marginal
+
+FEWEST = 10  # real data is shown only as aggregates of at least this many stays
+SHIFT = 0.2  # marked beyond this, in real standard deviations
+GAP = 0.05  # marked beyond this difference of missing rates
+HEADINGS = ("feature", "real", "synthetic", "shift", "missing, real", "missing, synthetic")
+LEGEND = (
+    f"Mean ± standard deviation, or share of a class. Shift: difference of the means in real standard deviations. "
+    f"▲ ▼ mark a shift beyond {SHIFT:g} or missing rates more than {GAP * 100:g} points apart; "
+    f"– is no value, or a real one from fewer than {FEWEST} stays."
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    text: str
+    mark: str = ""  # "▲" or "▼" where synthetic lies far above or below real
+
+
+def cells(record: Marginal) -> tuple[Cell, ...]:
+    """One row under `HEADINGS`."""
+    shown = record.real_stays >= FEWEST
+    unit = f" ({record.unit})" if record.unit else ""
+    name = f"{record.feature}{unit}" if record.level is None else f"{record.feature}: {record.level}"
+    shift = record.shift if shown else math.nan
+    gap = record.synthetic_missing - record.real_missing if shown else math.nan
+    return (
+        Cell(name),
+        Cell(_value(record, record.real_mean, record.real_sd) if shown else "–"),
+        Cell(_value(record, record.synthetic_mean, record.synthetic_sd)),
+        Cell(_signed(shift), _mark(shift, SHIFT)),
+        Cell(_percent(record.real_missing) if shown else "–"),
+        Cell(_percent(record.synthetic_missing), _mark(gap, GAP)),
+    )
+
+
+def marginals_table(records: list[Marginal]) -> Table:
+    """The marginals for the terminal, far-off cells marked."""
+    table = Table(caption=LEGEND, caption_justify="left")
+    for heading in HEADINGS:
+        table.add_column(heading, justify="left" if heading == "feature" else "right")
+    for record in records:
+        # Text, not markup: a feature called "[red]" is a name.
+        table.add_row(*(Text(f"{c.text} {c.mark}".rstrip(), "bold yellow" if c.mark else "") for c in cells(record)))
+    return table
+
+
+def _value(record: Marginal, mean: float, sd: float) -> str:
+    if math.isnan(mean):
+        return "–"
+    if record.level is not None:
+        return _percent(mean)
+    spread = sd if record.real_stays < FEWEST or not record.real_sd > 0 else record.real_sd  # one precision a row
+    if not 1e-4 < spread < 1e6:
+        return f"{mean:.4g} ± {sd:.2g}"
+    decimals = max(1, 1 - math.floor(math.log10(spread))) if spread < 1000 else 0
+    return f"{mean:.{decimals}f} ± {sd:.{decimals}f}"
+
+
+def _percent(share: float) -> str:
+    return "–" if math.isnan(share) else f"{100 * share:.1f} %"
+
+
+def _signed(shift: float) -> str:
+    if math.isnan(shift):
+        return "–"
+    return f"{shift:+z.2f}".replace("-", "−")  # z: no negative zero
+
+
+def _mark(difference: float, most: float) -> str:
+    if not abs(difference) > most:
+        return ""
+    return "▲" if difference > 0 else "▼"

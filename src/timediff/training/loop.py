@@ -1,0 +1,175 @@
+"""The training loop: Accelerate for devices and processes, and nothing in it that depends on when it was started.
+
+Order of stays and noise follow from (seed, number of the update), so a resumed run takes the very steps that an
+uninterrupted one would have taken.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from timediff.config import TrainingSettings
+from timediff.errors import Stopped, TimeDiffError
+from timediff.progress import Progress, silent
+from timediff.randomness import Noise
+from timediff.training.checkpoints import Checkpoints
+from timediff.training.ema import EMA
+from timediff.training.log import Log
+from timediff.training.order import Order
+from timediff.training.signals import stop_on_signals
+
+# The network, a batch of data and its noise → losses by name; "total" is the one that is minimised.
+Objective = Callable[[nn.Module, tuple[Tensor, ...], Noise], dict[str, Tensor]]
+
+
+def learning_rate(settings: TrainingSettings, step: int) -> float:
+    """The learning rate of update `step` = 0 … steps − 1."""
+    if step < settings.warmup:
+        return settings.lr * (step + 1) / settings.warmup
+    done = (step - settings.warmup) / max(1, settings.steps - settings.warmup)
+    falling = {"none": 1.0, "linear": 1 - done, "cosine": (1 + math.cos(math.pi * done)) / 2}
+    return settings.lr * falling[settings.decay]
+
+
+def train(
+    network: nn.Module,
+    objective: Objective,
+    data: tuple[Tensor, ...],
+    settings: TrainingSettings,
+    *,
+    seed: int,
+    folder: Path | None = None,
+    accelerator: Accelerator | None = None,
+    progress: Progress = silent,
+    say: Callable[[str], None] = lambda line: None,
+) -> dict[str, Tensor]:
+    """Trains in place and returns the averaged weights; continues from the newest checkpoint in `folder`, if there is one."""
+    accelerator = accelerator or make_accelerator(settings)
+    device = accelerator.device
+    data = tuple(part.to(device) for part in data)
+    network.to(device).train()
+    # A list and no weight decay: the order of parameters is the order of their states in a checkpoint.
+    optimizer = torch.optim.Adam(network.parameters(), lr=settings.lr, betas=settings.betas, fused=True)
+    ema = EMA(network, settings.ema)
+    checkpoints = Checkpoints(folder / "checkpoints", settings.keep) if folder else None
+    start = _restore(checkpoints, network, ema, optimizer, say)
+    wrapped, stepper = accelerator.prepare(network, optimizer)
+
+    def save(step: int) -> None:
+        if checkpoints and accelerator.is_main_process:
+            checkpoints.write(
+                step,
+                {"model": network.state_dict(), "ema": ema.weights, "optimizer": _flattened(optimizer)},
+            )
+
+    order = Order(len(data[0]), settings.batch, seed, device)
+    mine = _share(settings.batch, accelerator)
+    log = Log(folder, start) if folder and accelerator.is_main_process else nullcontext()
+    sums: dict[str, Tensor] = {}
+    since, clock, written = 0, time.monotonic(), start
+    with stop_on_signals() as stop, log:
+        for step in range(start, settings.steps):
+            for group in optimizer.param_groups:
+                group["lr"] = learning_rate(settings, step)
+            for micro in range(settings.accumulate):
+                index = order(step * settings.accumulate + micro)[mine]
+                noise = Noise("training", [(seed, step, micro)], [settings.batch], settings.batch, device)
+                noise = noise if accelerator.num_processes == 1 else Share(noise, mine)
+                with accelerator.accumulate(wrapped):
+                    losses = objective(wrapped, tuple(part[index] for part in data), noise)
+                    accelerator.backward(losses["total"])
+                    if accelerator.sync_gradients:
+                        accelerator.clip_grad_norm_(wrapped.parameters(), settings.clip)
+                    stepper.step()
+                    stepper.zero_grad()
+                for name, value in losses.items():
+                    sums[name] = sums.get(name, torch.zeros((), device=device)) + value.detach()
+            ema.update(network, step)
+            since, done = since + 1, step + 1
+            if done % settings.log_every == 0 or done == settings.steps:
+                means = {name: float(total) / (since * settings.accumulate) for name, total in sums.items()}
+                if not math.isfinite(means["total"]):
+                    raise TimeDiffError(
+                        f"the loss is no longer a number at update {done}: lower training.lr"
+                        + (
+                            f" (now {settings.lr:g}) and start again; checkpoints up to {written} are sound."
+                            if folder
+                            else "."
+                        )
+                    )
+                rate = since * settings.accumulate * settings.batch / (time.monotonic() - clock)
+                if isinstance(log, Log):
+                    log.write(done, {**means, "lr": learning_rate(settings, step), "stays_per_second": rate})
+                progress(done, settings.steps, loss=means["total"], rate=rate)
+                sums, since, clock = {}, 0, time.monotonic()
+            else:
+                progress(done, settings.steps)
+            if done % settings.checkpoint_every == 0 or done == settings.steps or stop.requested:
+                save(done)
+                written = done
+            if stop.requested and done < settings.steps:
+                raise Stopped(f"stopped at update {done:,} of {settings.steps:,}")
+    return ema.weights
+
+
+def make_accelerator(settings: TrainingSettings) -> Accelerator:
+    from accelerate.state import AcceleratorState
+
+    precision = {"float32": "no", "bfloat16": "bf16"}[settings.precision]
+    # Accelerate keeps its precision for the whole process; another fit in the same process may want another.
+    AcceleratorState._reset_state(reset_partial_state=False)
+    return Accelerator(gradient_accumulation_steps=settings.accumulate, mixed_precision=precision)
+
+
+def _share(batch: int, accelerator: Accelerator) -> slice:
+    """The rows of each batch that this process computes."""
+    if batch % accelerator.num_processes:
+        raise TimeDiffError(
+            f"training.batch is {batch}, which {accelerator.num_processes} processes cannot share equally: "
+            f"choose a multiple of {accelerator.num_processes}."
+        )
+    size = batch // accelerator.num_processes
+    return slice(accelerator.process_index * size, (accelerator.process_index + 1) * size)
+
+
+class Share(Noise):
+    """One process's rows of the noise of a whole batch, so that many processes see what one would."""
+
+    def __init__(self, noise: Noise, rows: slice) -> None:
+        self._whole, self._rows = noise, rows
+        self.rows, self.block, self.device = [rows.stop - rows.start], noise.block, noise.device
+
+    def _draw(self, kind: Any, shape: tuple[int, ...]) -> Tensor:
+        return self._whole._draw(kind, shape)[self._rows]
+
+
+def _restore(
+    checkpoints: Checkpoints | None,
+    network: nn.Module,
+    ema: EMA,
+    optimizer: torch.optim.Adam,
+    say: Callable[[str], None],
+) -> int:
+    checkpoint = checkpoints.newest(say) if checkpoints else None
+    if checkpoint is None:
+        return 0
+    network.load_state_dict(checkpoint.parts["model"])
+    ema.load(checkpoint.parts["ema"])
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, value in checkpoint.parts["optimizer"].items():
+        number, _, key = name.partition(".")
+        state.setdefault(int(number), {})[key] = value
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    return checkpoint.step
+
+
+def _flattened(optimizer: torch.optim.Adam) -> dict[str, Tensor]:
+    state = optimizer.state_dict()["state"]
+    return {f"{number}.{key}": value for number, entry in state.items() for key, value in entry.items()}
