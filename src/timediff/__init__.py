@@ -8,6 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+__all__ = [
+    "Cohort",
+    "Feature",
+    "Generator",
+    "Schema",
+    "Settings",
+    "Split",
+    "TimeDiff",
+    "TimeDiffError",
+    "load",
+    "marginals",
+    "read_cohort",
+    "resolve",
+    "sample_to",
+    "simulate",
+    "write_comparison",
+    "write_raw",
+]
+
 _HOMES = {
     "Cohort": "timediff.cohort",
     "read_cohort": "timediff.cohort",
@@ -26,7 +45,6 @@ _HOMES = {
     "write_comparison": "timediff.report.page",
     "TimeDiffError": "timediff.errors",
 }
-__all__ = [*sorted(_HOMES), "__version__"]
 
 if TYPE_CHECKING:
     from timediff.cohort import Cohort, read_cohort

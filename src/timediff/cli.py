@@ -195,9 +195,8 @@ def fit(
     if dry_run:
         say("".join(f"# {name}: {value:,}\n" for name, value in plan.items()) + settings.to_toml().strip())
         return
-    say(
-        f"{plan['stays']:,} stays × {plan['steps']} steps, {plan['parameters']:,} parameters, {plan['updates']:,} updates"
-    )
+    size = f"{plan['parameters']:,} parameters, {plan['updates']:,} updates"
+    say(f"{plan['stays']:,} stays × {plan['steps']} steps, {size}")
     try:
         with bar("fitting") as progress:
             model.fit(cohort, seed=seed, run=run, resume=resume, progress=progress, say=say)

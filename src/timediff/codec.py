@@ -1,4 +1,4 @@
-"""Codec: Cohort ⇄ tensors. Continuous channels in [−1, 1], discrete ones as class indices; fitted on training data only.
+"""Codec: Cohort ⇄ tensors. Continuous channels in [−1, 1], discrete ones as classes; fitted on training data only.
 
 What it keeps of the training data is an aggregate of each feature: minimum and maximum (or the schema's bounds, with
 codec.scale = "bounds"), mean, most frequent class, and whether anything was missing.
@@ -209,13 +209,15 @@ def _rounded(feature: Feature, values: Floats) -> Floats:
         # The tolerance keeps a bound that is itself a multiple, such as 42 / 0.1 = 419.99999999999994.
         multiples = np.clip(multiples, np.ceil(feature.bounds[0] / r - 1e-9), np.floor(feature.bounds[1] / r + 1e-9))
     decimals = max(0, 3 - int(np.floor(np.log10(r))))  # 368 · 0.1 is 36.800000000000004 otherwise
-    return np.asarray(np.round(multiples * r, decimals))
+    rounded: Floats = np.round(multiples * r, decimals)
+    return rounded
 
 
 def _majority(values: Floats, classes: int) -> Floats:
     """(N, L) class indices → (N,): the most frequent one, the lowest where two are equally frequent."""
     counts = (values[:, :, None] == np.arange(classes)).sum(axis=1)
-    return counts.argmax(axis=1).astype(np.float64)
+    winners: Floats = counts.argmax(axis=1).astype(np.float64)
+    return winners
 
 
 def _shown(feature: Feature, value: float) -> str:

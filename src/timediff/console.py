@@ -61,9 +61,8 @@ class _Lines:
             return
         self.last = now
         left = (now - self.start) / done * (total - done)
-        say(
-            f"{self.what}: {done / total:4.0%}, {now - self.start:.0f} s gone, {left:.0f} s left {_noted(values)}".rstrip()
-        )
+        times = f"{now - self.start:.0f} s gone, {left:.0f} s left"
+        say(f"{self.what}: {done / total:4.0%}, {times} {_noted(values)}".rstrip())
 
 
 def _noted(values: dict[str, float]) -> str:

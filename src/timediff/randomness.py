@@ -24,9 +24,9 @@ def seed_torch(purpose: Purpose, *key: int) -> int:
 class Noise:
     """Standard normal and uniform draws for several blocks of rows at once, each block from its own stream.
 
-    Every call draws whole blocks of `block` rows and keeps the first rows[i] of block i, so a shorter last block has the
-    same rows as a full one. On the CPU the streams are NumPy's, the same on every machine and in every PyTorch: PyTorch's CPU
-    generator keeps only 32 bits of its seed, too few for millions of stays.
+    Every call draws whole blocks of `block` rows and keeps the first rows[i] of block i, so a shorter last block has
+    the same rows as a full one. On the CPU the streams are NumPy's, the same in every PyTorch: its own CPU generator
+    keeps only 32 bits of its seed, too few for millions of stays.
     """
 
     def __init__(

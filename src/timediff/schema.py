@@ -1,4 +1,4 @@
-"""Schema: what the columns of a cohort mean. Everything else asks it; nothing goes by position or by a data set's name."""
+"""Schema: what the columns of a cohort mean. Everything asks it; nothing goes by position or by a data set's name."""
 
 import math
 import re

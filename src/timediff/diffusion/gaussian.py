@@ -1,4 +1,4 @@
-"""Gaussian diffusion of continuous channels. ᾱ_t and ᾱ_s broadcast against x; s is any step before t, with ᾱ = 1 before the first."""
+"""Gaussian diffusion of continuous channels. ᾱ_t and ᾱ_s broadcast against x; ᾱ_s = 1 stands for the data itself."""
 
 from torch import Tensor
 

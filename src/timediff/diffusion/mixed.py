@@ -1,4 +1,4 @@
-"""Mixed diffusion: one process over continuous channels and discrete channels of any number of classes, and the paper's loss."""
+"""Mixed diffusion: one process over continuous and discrete channels of any number of classes, and the paper's loss."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Group:
 
 
 class MixedDiffusion:
-    """The forward process, its posteriors and the loss, for `continuous` channels and discrete ones of `classes` classes."""
+    """Forward process, posteriors and loss, for `continuous` channels and discrete ones of `classes` classes."""
 
     def __init__(
         self, continuous: int, classes: tuple[int, ...], alpha_bar: Tensor, lambda_: float = 0.01,

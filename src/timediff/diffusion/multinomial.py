@@ -1,7 +1,7 @@
-"""Multinomial diffusion of discrete channels (Hoogeboom et al. 2021). Distributions are log-probabilities over a last axis of K.
+"""Multinomial diffusion of discrete channels (Hoogeboom et al. 2021). Distributions are log-probabilities, (…, K).
 
 ᾱ_t and ᾱ_s are double and broadcast against (…, K); the large tensors stay in the precision of the log-probabilities.
-Everything is in log space, so that single precision holds the probabilities of 1e-5 and less that one step of T = 1000 has.
+All is in log space, so that single precision holds the probabilities of 1e-5 and less that one step of T = 1000 has.
 """
 
 import math
@@ -19,7 +19,7 @@ def log_q(classes: Tensor, k: int, alpha_bar: Tensor, dtype: torch.dtype = torch
 
 
 def log_posterior(log_c0: Tensor, c_t: Tensor, alpha_bar_t: Tensor, alpha_bar_s: Tensor) -> Tensor:
-    """log q(c_s | c_t, c_0) of log-probabilities for c_0: φ / Σφ with φ = (α c_t + (1 − α)/K) ⊙ (ᾱ_s c_0 + (1 − ᾱ_s)/K)."""
+    """log q(c_s | c_t, c_0) for log-probabilities of c_0: φ / Σφ, φ = (α c_t + (1 − α)/K) ⊙ (ᾱ_s c_0 + (1 − ᾱ_s)/K)."""
     k, dtype = log_c0.shape[-1], log_c0.dtype
     spread = ((1 - alpha_bar_s) / k).log().to(dtype)
     from_start = torch.logaddexp(log_c0 + alpha_bar_s.log().to(dtype), spread.expand_as(log_c0))
@@ -36,8 +36,8 @@ def log_one_hot(classes: Tensor, k: int, dtype: torch.dtype = torch.float32) -> 
 def kl(log_q: Tensor, log_p: Tensor) -> Tensor:
     """KL(q ‖ p) over the last axis, for normalised log-probabilities; q may hold zeros.
 
-    As Σ q (Δ + e^{−Δ} − 1) with Δ = log q − log p. The added Σ (p − q) is nothing in exact arithmetic, and makes every term
-    non-negative, so that divergences far below single precision's 1e-7 of rounding keep their digits.
+    As Σ q (Δ + e^{−Δ} − 1) with Δ = log q − log p. The added Σ (p − q) is nothing in exact arithmetic, and makes every
+    term non-negative, so that divergences far below single precision's 1e-7 of rounding keep their digits.
     """
     q = log_q.exp()
     delta = torch.where(q > 0, log_q - log_p, 0.0)

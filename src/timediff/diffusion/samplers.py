@@ -27,7 +27,7 @@ def ancestral(
     process: MixedDiffusion, denoise: Denoiser, noise: NoiseSource, length: int, steps: Sequence[int],
     *, tick: Callable[[], None] = lambda: None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Draws from p_θ(x_s | x_t) down the given steps; with all T of them the paper's procedure (Ho et al. 2020, alg. 2)."""
+    """Draws from p_θ(x_s | x_t) down the given steps; with all T of them the paper's way (Ho et al. 2020, alg. 2)."""
 
     def continuous(x0: Tensor, x_t: Tensor, alpha_bar_t: Tensor, alpha_bar_s: Tensor) -> Tensor:
         mean, variance = gaussian.posterior(x0, x_t, alpha_bar_t, alpha_bar_s)

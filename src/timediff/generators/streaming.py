@@ -21,7 +21,7 @@ def sample_to(
     generator: Generator, path: str | Path, n: int, *, seed: int = 0, length: int | None = None, resume: bool = False,
     identity: str = "", progress: Progress = silent, **options: Any,
 ) -> None:  # fmt: skip
-    """Writes the cohort folder `path` of n synthetic stays; parts wait in a hidden folder beside it until all are there.
+    """Writes the cohort folder `path` of n synthetic stays; parts wait in a hidden folder until all are there.
 
     `identity` says which weights are sampled, so that parts of two models are never joined.
     """

@@ -1,4 +1,4 @@
-"""TimeDiff: mixed diffusion of a whole stay (vital signs, missingness, static values, outcome) by a bidirectional RNN."""
+"""TimeDiff: mixed diffusion of vital signs, missingness, static values and outcome together, by a bidirectional RNN."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping

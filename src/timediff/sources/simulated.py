@@ -1,7 +1,7 @@
 """A simulated ICU: vital signs, missingness, age, sex and in-hospital death, all driven by one latent severity.
 
-Nothing here is a patient, so the demo, the tests and the benchmarks can go anywhere. The numbers are chosen to look like an
-adult ICU (means, spreads, autocorrelation, charting gaps); they are fitted to no data set.
+Nothing here is a patient, so the demo, the tests and the benchmarks can go anywhere. The numbers are chosen to look
+like an adult ICU (means, spreads, autocorrelation, charting gaps); they are fitted to no data set.
 """
 
 from collections.abc import Iterator

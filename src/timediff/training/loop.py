@@ -50,7 +50,7 @@ def train(
     progress: Progress = silent,
     say: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Tensor]:
-    """Trains in place and returns the averaged weights; continues from the newest checkpoint in `folder`, if there is one."""
+    """Trains in place and returns the averaged weights; goes on from the newest checkpoint in `folder`."""
     accelerator = accelerator or make_accelerator(settings)
     device = accelerator.device
     data = tuple(part.to(device) for part in data)
