@@ -134,10 +134,14 @@ class Codec:
         static: dict[str, Array] = {}
         for feature in self.schema.features:
             values, mask = decoded[feature.name], masks.get(feature.name)
+            constant = self.statistics[feature.name].constant
             if feature.scope == "static":  # one value of a channel that repeats it: the mean, or the majority
-                values = _majority(values, len(feature.classes)) if feature.discrete else values.mean(axis=1)
+                if constant:
+                    values = values[:, 0]
+                else:
+                    values = _majority(values, len(feature.classes)) if feature.discrete else values.mean(axis=1)
                 mask = None if mask is None else mask.mean(axis=1) > 0.5
-            if not feature.discrete and not self.statistics[feature.name].constant:
+            if not feature.discrete and not constant:
                 values = self._unscaled(feature, values)
             (series if feature.scope == "temporal" else static)[feature.name] = (
                 values if mask is None else np.where(mask, np.nan, values)

@@ -1,0 +1,26 @@
+"""Simulated clinical databases: tables in the published layout, and the cohort that is in them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from timediff.cohort import Cohort
+from timediff.errors import TimeDiffError
+from timediff.files import new_folder
+from timediff.sources.raw import eicu, mimic3, mimic4
+
+DATABASES: dict[str, Callable[[Path, int, int], Cohort]] = {
+    "mimic3": mimic3.write,
+    "mimic4": mimic4.write,
+    "eicu": eicu.write,
+}
+
+
+def write_raw(database: str, path: Path, stays: int, *, seed: int = 0) -> None:
+    """Writes `path/raw`, the tables of a simulated database, and `path/cohort`, the `stays` stays that are in them."""
+    if database not in DATABASES:
+        raise TimeDiffError(f"{database!r} is no database that can be simulated; choose one of {', '.join(DATABASES)}.")
+    if stays < 1:
+        raise TimeDiffError(f"{stays} stays: expected at least 1.")
+    with new_folder(path) as folder:
+        (folder / "raw").mkdir()
+        DATABASES[database](folder / "raw", stays, seed).write(folder / "cohort")

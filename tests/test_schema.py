@@ -1,0 +1,106 @@
+"""A schema means what its text says, and says all that is wrong with a text at once."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from timediff.errors import Problems
+from timediff.schema import Feature, Schema, Split
+
+GOOD = """
+format = 1
+[grid]
+step = "1h"
+steps = 48
+[split]
+test = 0.25
+stratify = "died"
+[[feature]]
+name = "hr"
+kind = "continuous"
+scope = "temporal"
+unit = "bpm"
+bounds = [0, 300]
+resolution = 1
+[[feature]]
+name = "died"
+kind = "binary"
+scope = "static"
+role = "label"
+"""
+
+names = st.text(min_size=1, max_size=8).filter(lambda n: n not in ("stay_id", "step", "length"))
+numbers = st.floats(-1e6, 1e6)
+
+
+@st.composite
+def features(draw: st.DrawFn, scope: str) -> Feature:
+    name, kind = draw(names), draw(st.sampled_from(["continuous", "binary", "categorical"]))
+    if kind == "continuous":
+        bounds = draw(st.none() | st.tuples(numbers, numbers).filter(lambda b: b[0] < b[1]))
+        return Feature(name, kind, scope, bounds=bounds, resolution=draw(st.none() | st.floats(1e-6, 1e3)))
+    size = 2 if kind == "binary" else draw(st.integers(2, 7))
+    classes = draw(st.lists(st.text(max_size=5) | st.integers(0, 9), min_size=size, max_size=size, unique=True))
+    return Feature(
+        name,
+        kind,
+        scope,
+        classes=tuple(str(c) for c in range(size)) if len({type(c) for c in classes}) > 1 else tuple(classes),
+    )
+
+
+@st.composite
+def schemas(draw: st.DrawFn) -> Schema:
+    listed = [draw(features("temporal")), *draw(st.lists(features("static") | features("temporal"), max_size=5))]
+    unique = {feature.name: feature for feature in reversed(listed)}
+    if not any(f.scope == "temporal" for f in unique.values()):
+        unique = {listed[0].name: listed[0]}
+    return Schema(tuple(unique.values()), draw(st.integers(1, 500)), draw(st.sampled_from(["1h", "5min", "1d"])))
+
+
+@given(schemas())
+def test_text_round_trip(schema: Schema) -> None:
+    assert Schema.from_toml(schema.to_toml()) == schema
+
+
+def test_reads_the_documented_layout() -> None:
+    schema = Schema.from_toml(GOOD)
+    assert schema.temporal == (Feature("hr", "continuous", unit="bpm", bounds=(0, 300), resolution=1),)
+    assert schema.label == Feature("died", "binary", "static", role="label", classes=(0, 1))
+    assert (schema.step, schema.steps, schema.split) == ("1h", 48, Split(0.25, "died"))
+
+
+def test_everything_wrong_is_said_at_once() -> None:
+    text = GOOD.replace("steps = 48", 'steps = "many"').replace('kind = "binary"', 'kind = "boolean"')
+    text = text.replace("bounds = [0, 300]", "bounds = [300]\nwidth = 3")
+    with pytest.raises(Problems) as caught:
+        Schema.from_toml(text)
+    said = "\n".join(caught.value.problems)
+    for word in ("grid", "'boolean'", "bounds", "'width'"):
+        assert word in said
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (("format = 1", "format = 2"), "newer"),
+        (("format = 1", ""), "format"),
+        (('name = "hr"', 'name = "stay_id"'), "taken"),
+        (('name = "died"', 'name = "hr"'), "twice"),
+        (("bounds = [0, 300]", "bounds = [300, 0]"), "lower < upper"),
+        (("resolution = 1", "resolution = 0"), "positive"),
+        (('scope = "static"', 'scope = "temporal"'), "static"),
+        (('stratify = "died"', 'stratify = "dead"'), "'dead'"),
+        (("test = 0.25", "test = 2"), "split.test"),
+        (('kind = "binary"', 'kind = "categorical"'), "classes"),
+        (('kind = "binary"', 'kind = "binary"\nclasses = ["a", "b", "c"]'), "two classes"),
+        (('kind = "binary"', 'kind = "binary"\nclasses = ["a", "a"]'), "named twice"),
+        (('scope = "temporal"', 'scope = "static"'), "no temporal"),
+        (("[grid]", "[gird]"), "gird"),
+        (("[grid]", "[grid"), "TOML"),
+    ],
+)  # fmt: skip
+def test_each_mistake_is_named(change: tuple[str, str], word: str) -> None:
+    assert change[0] in GOOD
+    with pytest.raises(Problems, match=word):
+        Schema.from_toml(GOOD.replace(*change))
