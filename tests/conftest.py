@@ -18,7 +18,7 @@ def icu() -> Cohort:
 
 @pytest.fixture(scope="session")
 def mixed() -> Cohort:
-    """Every kind of feature at once: K = 2, 3 and 5, temporal and static, with missing values and several stays a patient."""
+    """Every kind of feature at once: K = 2, 3 and 5, temporal and static, missing values, several stays a patient."""
     rng = np.random.default_rng(7)
     stays, steps = 120, 6
     schema = Schema(

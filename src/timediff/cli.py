@@ -108,15 +108,15 @@ def describe(cohort: CohortPath) -> None:
     schema, lengths = data.schema, data.lengths
     length = f"{schema.steps}" if data.length is None else f"{lengths.min()} to {lengths.max()}"
     say(f"{len(data):,} stays of {length} steps of {schema.step}; {missing_rate(data):.1%} of temporal values missing")
-    table = Table("feature", "kind", "unit", "missing", "minimum", "mean", "SD", "maximum")
+    table = Table("feature", "kind", "missing", "mean ± SD (range), or share of each class")
     for record in records(data):
         feature = record.feature
         kind = f"{feature.kind}, {feature.role or feature.scope}"
-        numbers = [f"{value:.4g}" for value in (record.low, record.mean, record.sd, record.high)]
+        values = f"{record.mean:.4g} ± {record.sd:.3g} ({record.low:.4g} to {record.high:.4g}) {feature.unit or ''}"
         if feature.discrete:
-            shares = ", ".join(f"{name}: {share:.1%}" for name, share in list(record.shares.items())[:6])
-            numbers = ["", shares + (" …" if len(record.shares) > 6 else ""), "", ""]
-        table.add_row(feature.name, kind, feature.unit or "", f"{record.missing:.1%}", *numbers)
+            shares = [f"{name}: {share:.1%}" for name, share in record.shares.items()]
+            values = ", ".join(shares[:6]) + (f" and {len(shares) - 6} more" if len(shares) > 6 else "")
+        table.add_row(feature.name, kind, f"{record.missing:.1%}", values)
     console.print(table)
 
 

@@ -3,12 +3,14 @@
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 from timediff.console import bar, console, say, waiting
 from timediff.errors import TimeDiffError
 
 MARK = ".timediff-demo"  # only a folder with this file in it is ever replaced
 STAYS, STEPS = 4000, 24
+SETTINGS: dict[str, Any] = {"training.steps": 1800}  # for two cores and a few minutes
 
 
 def demo(out: Path, *, seed: int = 0) -> Path:
@@ -35,7 +37,7 @@ def demo(out: Path, *, seed: int = 0) -> Path:
     train, test = read_cohort(out / "cohort").split(seed=seed)
     train.write(out / "train")
     test.write(out / "test")
-    model = TimeDiff("fast")
+    model = TimeDiff("fast", assignments=SETTINGS)
     with bar("2/4 fitting TimeDiff") as progress:
         model.fit(train, seed=seed, run=out / "run", progress=progress)
     with bar("3/4 sampling") as progress:

@@ -134,7 +134,7 @@ class Arrays:
             self.problems.append(f"{where}: {infinite} infinite values; a missing measurement is a null")
         if feature.bounds:
             low, high = feature.bounds
-            if outside := int(((values < low) | (values > high)).sum()):
+            if outside := int((np.isfinite(values) & ((values < low) | (values > high))).sum()):
                 self.problems.append(f"{where}: {outside} values outside its bounds {low:g} to {high:g}")
         return values
 

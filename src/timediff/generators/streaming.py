@@ -31,9 +31,12 @@ def sample_to(
     refuse_existing(path)
     parts = path.parent / f".{path.name}.parts"
     request = json.dumps({"n": n, "seed": seed, "length": length, "weights": identity, **options}, sort_keys=True)
-    done = _prepared(parts, request, resume, path)
+    done = _done(parts, request, resume, path)
+    stream = generator.stream(n, seed=seed, skip=done, length=length, progress=progress, **options)
     with explained(path, kept="The stays sampled so far are kept, and --resume goes on from there"):
-        for cohort in generator.stream(n, seed=seed, skip=done, length=length, progress=progress, **options):
+        parts.mkdir(parents=True, exist_ok=True)
+        write_atomically(parts / "request.json", request)
+        for cohort in stream:
             _write_part(parts, cohort)
         steps = length or generator.schema.steps
         with new_folder(path) as folder, table_writer(folder, replace(generator.schema, steps=steps)) as append:
@@ -42,12 +45,9 @@ def sample_to(
     shutil.rmtree(parts)
 
 
-def _prepared(parts: Path, request: str, resume: bool, path: Path) -> int:
-    """Makes the folder of parts, or finds how many stays an earlier try left in it."""
+def _done(parts: Path, request: str, resume: bool, path: Path) -> int:
+    """How many stays an earlier try left."""
     if not parts.exists():
-        with explained(path):
-            parts.mkdir(parents=True)
-            write_atomically(parts / "request.json", request)
         return 0
     if not resume:
         raise TimeDiffError(

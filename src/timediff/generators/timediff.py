@@ -127,7 +127,11 @@ class TimeDiff(Generator):
         **options: Any,
     ) -> Iterator[Cohort]:
         """Stays skip … n − 1 a compute batch at a time; options are those of [sampling], such as steps=50."""
-        sampling = self._sampling(options)
+        return self._parts(n, seed, skip, length or self.schema.steps, progress, self._sampling(options))
+
+    def _parts(
+        self, n: int, seed: int, skip: int, length: int, progress: Progress, sampling: SamplingSettings
+    ) -> Iterator[Cohort]:
         codec, network = self.fitted.codec, self.fitted.network
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         network.to(device)
@@ -146,7 +150,7 @@ class TimeDiff(Generator):
             noise = sampling_noise(seed, start // BLOCK, min(batch, n - start), device)
             with torch.inference_mode():
                 sampler = SAMPLERS[sampling.sampler]
-                x, c = sampler(process, network, noise, length or self.schema.steps, steps, tick=tick)
+                x, c = sampler(process, network, noise, length, steps, tick=tick)
             yield codec.decode(Encoded(x.cpu().numpy(), c.to(torch.int16).cpu().numpy()), first_id=start)
 
     def save(self, path: str | Path) -> None:

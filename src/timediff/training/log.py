@@ -1,6 +1,7 @@
 """The log of a run: JSON lines for programs, TensorBoard for eyes."""
 
 import json
+import socket
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -16,7 +17,9 @@ class Log:
         kept = [line for line in path.read_text().splitlines() if _step(line) <= after] if path.exists() else []
         self._file = path.open("w")
         self._file.writelines(f"{line}\n" for line in kept)
-        self._board: Any = SummaryWriter(str(folder / "tensorboard"), purge_step=after + 1)
+        self._tensorboard = folder / "tensorboard"
+        _without_host(self._tensorboard)
+        self._board: Any = SummaryWriter(str(self._tensorboard), purge_step=after + 1)
 
     def __enter__(self) -> "Log":
         return self
@@ -24,12 +27,20 @@ class Log:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._file.close()
         self._board.close()
+        _without_host(self._tensorboard)
 
     def write(self, step: int, values: dict[str, float]) -> None:
         self._file.write(json.dumps({"step": step, **values}) + "\n")
         self._file.flush()
         for name, value in values.items():
             self._board.add_scalar(f"training/{name}", value, step)
+
+
+def _without_host(folder: Path) -> None:
+    """TensorBoard puts the machine's name into its files' names, and a run folder may be given away."""
+    for file in folder.glob("events.out.tfevents.*"):
+        name = file.name.replace(f".{socket.gethostname()}.", ".timediff.")
+        file.rename(file.with_name(name))
 
 
 def _step(line: str) -> float:

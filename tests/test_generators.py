@@ -1,0 +1,197 @@
+"""Every generator there is: trained, saved, reloaded, sampled, on a cohort with every kind of feature."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conftest import same
+from timediff.cohort import Cohort, read_cohort
+from timediff.config import resolve
+from timediff.errors import TimeDiffError
+from timediff.generators.base import Generator
+from timediff.generators.registry import GENERATORS, generator, load
+from timediff.generators.streaming import sample_to
+
+SMALL = resolve(
+    "paper",
+    assignments={
+        "model.hidden": 8,
+        "training.steps": 6,
+        "training.batch": 16,
+        "training.checkpoint_every": 3,
+        "diffusion.steps": 20,
+    },
+)
+
+
+@pytest.fixture(scope="module", params=GENERATORS)
+def model(request: pytest.FixtureRequest, mixed: Cohort) -> Generator:
+    fitted: Generator = generator(request.param)(settings=SMALL).fit(mixed, seed=0)
+    return fitted
+
+
+def test_saved_and_loaded_it_gives_the_same_stays(model: Generator, tmp_path: Path) -> None:
+    model.save(tmp_path / "run")
+    assert same(load(tmp_path / "run").sample(30, seed=1), model.sample(30, seed=1))
+
+
+def test_what_it_gives_is_a_valid_cohort(model: Generator, mixed: Cohort, tmp_path: Path) -> None:
+    made = model.sample(30, seed=1)
+    made.write(tmp_path / "made")
+    assert same(read_cohort(tmp_path / "made"), made)
+    assert made.schema == mixed.schema.generated()
+    assert len(made) == 30
+
+
+def test_any_length_of_series(model: Generator) -> None:
+    made = model.sample(5, seed=1, length=11)
+    assert made.schema.steps == 11
+    assert made.series["pulse"].shape == (5, 11)
+
+
+def test_streamed_to_disk_it_is_the_same(model: Generator, tmp_path: Path) -> None:
+    sample_to(model, tmp_path / "made", 1100, seed=1)
+    assert same(read_cohort(tmp_path / "made"), model.sample(1100, seed=1))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["made"]
+
+
+def test_a_stopped_sampling_is_resumed(model: Generator, tmp_path: Path) -> None:
+    whole = model.sample(1600, seed=1)
+    drawn = []
+
+    def interrupt(done: int, total: int, **values: float) -> None:
+        drawn.append(done)
+        if len(drawn) == 50:  # 20 network calls a block of 500: in the third of four
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sample_to(model, tmp_path / "made", 1600, seed=1, progress=interrupt)
+    assert not (tmp_path / "made").exists()
+    with pytest.raises(TimeDiffError, match="add --resume"):
+        sample_to(model, tmp_path / "made", 1600, seed=1)
+    with pytest.raises(TimeDiffError, match="belongs to another sampling"):
+        sample_to(model, tmp_path / "made", 1600, seed=2, resume=True)
+    calls = []
+    sample_to(
+        model, tmp_path / "made", 1600, seed=1, resume=True, progress=lambda done, total, **values: calls.append(done)
+    )
+    assert len(calls) == 40
+    assert same(read_cohort(tmp_path / "made"), whole)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["made"]
+
+
+def test_a_compute_batch_is_any_number_of_blocks(model: Generator) -> None:
+    one, three = (model.sample(1500, seed=1, batch=batch) for batch in (500, 1500))
+    for name in one.series:
+        assert np.allclose(one.series[name], three.series[name], rtol=1e-4, equal_nan=True)
+
+
+@pytest.mark.parametrize("sampler", ["ancestral", "ddim"])
+@pytest.mark.parametrize("steps", [1, 5, 20])
+def test_samplers_are_options(model: Generator, sampler: str, steps: int) -> None:
+    assert len(model.sample(7, seed=0, sampler=sampler, steps=steps)) == 7
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"sampler": "euler"}, "one of ancestral, ddim"),
+        ({"steps": 21}, "at most diffusion.steps"),
+        ({"speed": 9}, "no setting sampling.speed"),
+    ],
+)
+def test_mistaken_options_are_named(model: Generator, options: dict, said: str) -> None:
+    with pytest.raises(TimeDiffError, match=said):
+        model.sample(5, seed=0, **options)
+
+
+def test_before_fitting_there_is_nothing_to_sample() -> None:
+    with pytest.raises(TimeDiffError, match="call fit first"):
+        generator("timediff")(settings=SMALL).sample(5)
+
+
+def test_an_unknown_generator_lists_the_known() -> None:
+    with pytest.raises(TimeDiffError, match="timediff"):
+        generator("timegan2")
+
+
+def test_a_run_folder_holds_no_training_stay(mixed: Cohort, tmp_path: Path) -> None:
+    """Beyond what the codec states (extremes, mean, mode), no value that was observed once is found in any file."""
+    run = tmp_path / "run"
+    generator("timediff")(settings=SMALL).fit(mixed, seed=0, run=run)
+    values = mixed.series["lactate"]
+    kept = {np.nanmin(values), np.nanmax(values)}
+    content = b"".join(path.read_bytes() for path in run.rglob("*") if path.is_file())
+    for value in values[~np.isnan(values)]:
+        if value not in kept:
+            assert np.float64(value).tobytes() not in content
+            assert repr(float(value)).encode() not in content
+    assert sorted(p.name for p in run.iterdir()) == [
+        "checkpoints", "codec.json", "log.jsonl", "provenance.json", "schema.toml", "settings.toml", "tensorboard",
+        "weights.safetensors",
+    ]  # fmt: skip
+    assert "patient" not in (run / "schema.toml").read_text()
+
+
+def test_with_bounds_the_codec_keeps_no_extreme(icu: Cohort) -> None:
+    from timediff.codec import Codec
+    from timediff.config import CodecSettings
+
+    codec = Codec.fit(icu, CodecSettings(scale="bounds"))
+    for feature in codec.schema.features:
+        if feature.bounds:
+            assert (codec.statistics[feature.name].low, codec.statistics[feature.name].high) == feature.bounds
+
+
+@pytest.fixture
+def run(model: Generator, tmp_path: Path) -> Path:
+    model.save(tmp_path / "run")
+    return tmp_path / "run"
+
+
+def _provenance(run: Path, **changes: object) -> None:
+    table = json.loads((run / "provenance.json").read_text())
+    (run / "provenance.json").write_text(json.dumps({**table, **changes}))
+
+
+def _bit(run: Path) -> None:
+    content = bytearray((run / "weights.safetensors").read_bytes())
+    content[-9] ^= 4
+    (run / "weights.safetensors").write_bytes(bytes(content))
+
+
+DAMAGES = {
+    "newer": (lambda run: _provenance(run, format=2, version="9.0"), "TimeDiff 9.0 in run format 2.*install a newer"),
+    "no provenance": (lambda run: (run / "provenance.json").unlink(), "not a run folder"),
+    "broken provenance": (lambda run: (run / "provenance.json").write_text("{"), "damaged"),
+    "one bit": (_bit, "damaged.*not what was written"),
+    "no weights": (lambda run: (run / "weights.safetensors").unlink(), "damaged"),
+    "no codec": (lambda run: (run / "codec.json").unlink(), "damaged"),
+    "broken codec": (lambda run: (run / "codec.json").write_text("{}"), "damaged"),
+    "broken settings": (lambda run: (run / "settings.toml").write_text("[training]\nspeed = 3"), "damaged.*speed"),
+    "broken schema": (lambda run: (run / "schema.toml").write_text("format = 1"), "damaged"),
+    "other size": (lambda run: (run / "settings.toml").write_text("[model]\nhidden = 9"), "do not fit"),
+    "unknown generator": (lambda run: _provenance(run, generator="other"), "no generator 'other'"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_or_newer_run_says_so(damage: str, run: Path) -> None:
+    change, said = DAMAGES[damage]
+    change(run)
+    with pytest.raises(TimeDiffError, match=said):
+        load(run)
+
+
+def test_an_unfinished_run_is_sampled_from_its_newest_checkpoint(mixed: Cohort, tmp_path: Path) -> None:
+    def stop(done: int, total: int, **values: float) -> None:
+        if done == 4:
+            raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError):
+        generator("timediff")(settings=SMALL).fit(mixed, seed=0, run=tmp_path / "run", progress=stop)
+    said: list[str] = []
+    assert len(load(tmp_path / "run", say=said.append).sample(5)) == 5
+    assert said == ["this run stopped at update 3 of 6"]

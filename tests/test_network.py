@@ -1,0 +1,35 @@
+"""The paper's network: its size, its shapes, its ear for the diffusion step."""
+
+import pytest
+import torch
+
+from timediff.networks.brnn import BidirectionalRNN
+from timediff.networks.embedding import sinusoidal
+
+
+def test_parameter_count_of_the_mimic3_network() -> None:
+    network = BidirectionalRNN(7 + 8 * 2, 92)
+    assert sum(p.numel() for p in network.parameters()) == 472_351
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+@pytest.mark.parametrize("length", [1, 7, 300])
+def test_any_length(cell: str, length: int) -> None:
+    network = BidirectionalRNN(5, 8, cell=cell)
+    assert network(torch.randn(3, length, 5), torch.tensor([0, 5, 999])).shape == (3, length, 5)
+
+
+def test_every_step_sees_the_whole_series() -> None:
+    network, x = BidirectionalRNN(5, 8), torch.randn(1, 9, 5, requires_grad=True)
+    network(x, torch.tensor([3]))[0, 4].sum().backward()
+    assert (x.grad.abs().sum(-1) > 0).all()
+
+
+def test_it_hears_the_diffusion_step() -> None:
+    network, x = BidirectionalRNN(5, 8), torch.randn(1, 9, 5)
+    assert not torch.allclose(network(x, torch.tensor([3])), network(x, torch.tensor([4])))
+
+
+def test_steps_have_different_embeddings() -> None:
+    embedded = sinusoidal(torch.arange(1000), 64)
+    assert torch.cdist(embedded, embedded).fill_diagonal_(1).min() > 0.01
