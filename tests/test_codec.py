@@ -12,7 +12,7 @@ from timediff.codec import Codec, Encoded
 from timediff.cohort import Cohort
 from timediff.config import CodecSettings
 from timediff.errors import Problems, TimeDiffError
-from timediff.schema import Feature, Schema
+from timediff.schema import Feature, Schema, multiples
 
 
 @st.composite
@@ -35,10 +35,9 @@ def _values(feature: Feature, shape: tuple[int, ...], rng: np.random.Generator) 
         return rng.integers(0, len(feature.classes), shape).astype(float)
     low, high = feature.bounds or (-100.0, 100.0)
     values = rng.uniform(low, high, shape)
-    if feature.resolution and (high - low) > feature.resolution:
-        multiples = np.round(values / feature.resolution)
-        multiples = np.clip(multiples, np.ceil(low / feature.resolution), np.floor(high / feature.resolution))
-        values = np.clip(multiples * feature.resolution, low, high)
+    if feature.resolution:
+        steps = np.clip(np.round(values / feature.resolution), *multiples((low, high), feature.resolution))
+        values = np.clip(steps * feature.resolution, low, high)
     return values
 
 

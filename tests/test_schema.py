@@ -38,7 +38,10 @@ def features(draw: st.DrawFn, scope: str) -> Feature:
     name, kind = draw(names), draw(st.sampled_from(["continuous", "binary", "categorical"]))
     if kind == "continuous":
         bounds = draw(st.none() | st.tuples(numbers, numbers).filter(lambda b: b[0] < b[1]))
-        return Feature(name, kind, scope, bounds=bounds, resolution=draw(st.none() | st.floats(1e-6, 1e3)))
+        resolution = draw(st.none() | st.floats(1e-6, 1e3))
+        if bounds and resolution and Feature(name, kind, scope, bounds=bounds, resolution=resolution).problems():
+            resolution = None  # none of its multiples lies within the bounds
+        return Feature(name, kind, scope, bounds=bounds, resolution=resolution)
     size = 2 if kind == "binary" else draw(st.integers(2, 7))
     classes = draw(st.lists(st.text(max_size=5) | st.integers(0, 9), min_size=size, max_size=size, unique=True))
     return Feature(
@@ -89,6 +92,7 @@ def test_everything_wrong_is_said_at_once() -> None:
         (('name = "died"', 'name = "hr"'), "twice"),
         (("bounds = [0, 300]", "bounds = [300, 0]"), "lower < upper"),
         (("resolution = 1", "resolution = 0"), "positive"),
+        (("bounds = [0, 300]", "bounds = [0.1, 0.9]"), "no multiple of its resolution 1"),
         (('scope = "static"', 'scope = "temporal"'), "static"),
         (('stratify = "died"', 'stratify = "dead"'), "'dead'"),
         (("test = 0.25", "test = 2"), "split.test"),

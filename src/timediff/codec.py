@@ -15,7 +15,7 @@ import numpy.typing as npt
 from timediff.cohort import Cohort
 from timediff.config import CodecSettings
 from timediff.errors import Problems, TimeDiffError
-from timediff.schema import Feature, Schema
+from timediff.schema import Feature, Schema, multiples
 from timediff.tables import Array, Floats
 
 SPARSE_FLOOR = -0.8  # a sparse feature's values use [−0.8, 1]; its missing values lie at −1, below them
@@ -208,12 +208,11 @@ def _rounded(feature: Feature, values: Floats) -> Floats:
     r = feature.resolution
     if r is None:
         return values
-    multiples: Floats = np.round(values / r)
+    steps: Floats = np.round(values / r)
     if feature.bounds:
-        # The tolerance keeps a bound that is itself a multiple, such as 42 / 0.1 = 419.99999999999994.
-        multiples = np.clip(multiples, np.ceil(feature.bounds[0] / r - 1e-9), np.floor(feature.bounds[1] / r + 1e-9))
+        steps = np.clip(steps, *multiples(feature.bounds, r))
     decimals = max(0, 3 - int(np.floor(np.log10(r))))  # 368 · 0.1 is 36.800000000000004 otherwise
-    rounded: Floats = np.round(multiples * r, decimals)
+    rounded: Floats = np.round(steps * r, decimals)
     return rounded
 
 

@@ -70,6 +70,10 @@ class Feature:
             found.append(wrong(f"bounds {list(self.bounds)} must be [lower, upper] with lower < upper"))
         if self.resolution is not None and not 0 < self.resolution < math.inf:
             found.append(wrong(f"resolution {self.resolution} must be a positive number"))
+        elif self.bounds is not None and self.resolution is not None:
+            low, high = multiples(self.bounds, self.resolution)
+            if low > high:
+                found.append(wrong(f"no multiple of its resolution {self.resolution:g} lies within its bounds"))
         if self.discrete and (self.bounds or self.resolution):
             found.append(wrong("bounds and resolution are for continuous features"))
         if self.kind == "continuous" and self.classes:
@@ -247,6 +251,12 @@ class Schema:
             return Schema(features, grid["steps"], grid["step"], Split(**split))
         except Problems as error:
             raise Problems(where, error.problems) from error
+
+
+def multiples(bounds: tuple[float, float], resolution: float) -> tuple[float, float]:
+    """The lowest and highest n with n · resolution inside the bounds."""
+    # The tolerance keeps a bound that is itself a multiple, such as 42 / 0.1 = 419.99999999999994.
+    return math.ceil(bounds[0] / resolution - 1e-9), math.floor(bounds[1] / resolution + 1e-9)
 
 
 def _number(value: object) -> bool:
