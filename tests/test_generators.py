@@ -58,8 +58,9 @@ def test_streamed_to_disk_it_is_the_same(model: Generator, tmp_path: Path) -> No
 
 
 def test_a_stopped_sampling_is_resumed(model: Generator, tmp_path: Path) -> None:
-    whole = model.sample(1600, seed=1)
-    drawn = []
+    whole = model.sample(1600, seed=1, batch=500)
+    drawn: list[int] = []
+    calls: list[int] = []
 
     def interrupt(done: int, total: int, **values: float) -> None:
         drawn.append(done)
@@ -67,16 +68,17 @@ def test_a_stopped_sampling_is_resumed(model: Generator, tmp_path: Path) -> None
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sample_to(model, tmp_path / "made", 1600, seed=1, progress=interrupt)
+        sample_to(model, tmp_path / "made", 1600, seed=1, batch=500, progress=interrupt)
     assert not (tmp_path / "made").exists()
     with pytest.raises(TimeDiffError, match="add --resume"):
         sample_to(model, tmp_path / "made", 1600, seed=1)
     with pytest.raises(TimeDiffError, match="belongs to another sampling"):
-        sample_to(model, tmp_path / "made", 1600, seed=2, resume=True)
-    calls = []
-    sample_to(
-        model, tmp_path / "made", 1600, seed=1, resume=True, progress=lambda done, total, **values: calls.append(done)
-    )
+        sample_to(model, tmp_path / "made", 1600, seed=2, batch=500, resume=True)
+
+    def count(done: int, total: int, **values: float) -> None:
+        calls.append(done)
+
+    sample_to(model, tmp_path / "made", 1600, seed=1, batch=500, resume=True, progress=count)
     assert len(calls) == 40
     assert same(read_cohort(tmp_path / "made"), whole)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["made"]

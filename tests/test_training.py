@@ -39,7 +39,7 @@ def weights(run: Path) -> dict[str, torch.Tensor]:
 
 
 def equal(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
-    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+    return a.keys() == b.keys() and all(torch.equal(a[name].cpu(), b[name].cpu()) for name in a)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -33,6 +34,17 @@ class Fitted:
     network: nn.Module
     seed: int
     data_sha256: str
+
+
+@contextmanager
+def full_precision() -> Iterator[None]:
+    """No TF32: its rounding depends on the batch, and a rounded probability now and then flips a class."""
+    before = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32 = before
 
 
 class TimeDiff(Generator):
@@ -148,7 +160,7 @@ class TimeDiff(Generator):
 
         for start in starts:
             noise = sampling_noise(seed, start // BLOCK, min(batch, n - start), device)
-            with torch.inference_mode():
+            with torch.inference_mode(), full_precision():
                 sampler = SAMPLERS[sampling.sampler]
                 x, c = sampler(process, network, noise, length, steps, tick=tick)
             yield codec.decode(Encoded(x.cpu().numpy(), c.to(torch.int16).cpu().numpy()), first_id=start)

@@ -1,0 +1,170 @@
+"""Training and sampling throughput, and memory, on the shapes of the paper's three databases.
+
+    python benchmarks/throughput.py [--seconds 8] [--shapes mimic3 mimic4 eicu]
+
+For each shape: the paper's procedure as published (batch 32 accumulated twice; all 1,000 steps, batch 100) and the
+preset `fast`, measured in the same run, in stays a second, with their ratio. A measurement lasts about --seconds;
+sampling that would last longer is timed over some of its network calls, and `calls_timed` says how many. Data are
+simulated.
+"""
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import timediff as td
+from timediff.cohort import Cohort
+from timediff.config import resolve
+from timediff.randomness import BLOCK
+from timediff.schema import Schema
+
+SHAPES = {
+    "mimic3": {"vitals": ["heart_rate", "sbp", "dbp", "mbp", "resp_rate", "temperature", "spo2"], "steps": 25},
+    "mimic4": {"vitals": ["heart_rate", "sbp", "dbp", "resp_rate", "spo2"], "steps": 72},
+    "eicu": {"vitals": ["heart_rate", "resp_rate", "spo2", "mbp"], "steps": 276},
+}
+WIDTH = {"eicu": {"model.hidden": 256}}
+
+
+class EnoughTimed(Exception):
+    pass
+
+
+def cohort(shape: str, stays: int = 2000) -> Cohort:
+    """Vital signs with their masks, and death: the paper's channels."""
+    spec = SHAPES[shape]
+    whole = td.simulate(stays, steps=spec["steps"], seed=0)
+    kept = (*spec["vitals"], "died")
+    schema = Schema(tuple(f for f in whole.schema.features if f.name in kept), spec["steps"])
+    series = {name: whole.series[name] for name in spec["vitals"]}
+    return replace(whole, schema=schema, series=series, static={"died": whole.static["died"]})
+
+
+def synchronize() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def training(preset: str, shape: str, seconds: float) -> dict[str, Any]:
+    settings = resolve(
+        preset, assignments={"training.steps": 1_000_000, "training.log_every": 10**9, **WIDTH.get(shape, {})}
+    )
+    times: list[float] = []
+
+    def watch(done: int, total: int, **values: float) -> None:
+        if done % 5 == 0:
+            synchronize()
+            times.append(time.perf_counter())
+            if len(times) > 3 and times[-1] - times[1] > seconds:
+                raise EnoughTimed
+
+    with suppress(EnoughTimed):
+        td.TimeDiff(settings=settings).fit(cohort(shape), seed=0, progress=watch)
+    updates = 5 * (len(times) - 2)
+    stays = updates * settings.training.batch * settings.training.accumulate
+    return {"stays_per_second": stays / (times[-1] - times[1]), "updates_timed": updates}
+
+
+def sampling(model: td.TimeDiff, stays: int, seconds: float, **options: Any) -> dict[str, Any]:
+    times: list[float] = []
+    calls = options["steps"]
+
+    def watch(done: int, total: int, **values: float) -> None:
+        synchronize()
+        times.append(time.perf_counter())
+        if len(times) > 5 and times[-1] - times[1] > seconds:
+            raise EnoughTimed
+
+    with suppress(EnoughTimed):
+        model.sample(stays, seed=0, progress=watch, **options)
+    timed = len(times) - 2
+    each = (times[-1] - times[1]) / timed
+    return {"stays_per_second": stays / (each * calls), "batch": stays, "calls": calls, "calls_timed": timed}
+
+
+def untrained(preset: str, shape: str) -> td.TimeDiff:
+    assignments = {"training.steps": 1, "training.warmup": 0, **WIDTH.get(shape, {})}
+    return td.TimeDiff(settings=resolve(preset, assignments=assignments)).fit(cohort(shape), seed=0)
+
+
+def shape_results(shape: str, seconds: float) -> dict[str, Any]:
+    print(f"{shape} …", file=sys.stderr)
+    paper, fast = training("paper", shape, seconds), training("fast", shape, seconds)
+    model = untrained("fast", shape)
+    large = BLOCK * (20 if torch.cuda.is_available() else 1)
+    published = sampling(model, 100, seconds, sampler="ancestral", steps=1000)
+    all_steps = sampling(model, large, seconds, sampler="ancestral", steps=1000)
+    quick = sampling(model, large, seconds, sampler="ddim", steps=50)
+    return {
+        "training": {"paper": paper, "fast": fast, "ratio": fast["stays_per_second"] / paper["stays_per_second"]},
+        "sampling": {
+            "paper": published,
+            "fast": quick,
+            "ratio": quick["stays_per_second"] / published["stays_per_second"],
+            "ddim_50_calls_against_1000_steps_at_the_same_batch": quick["stays_per_second"]
+            / all_steps["stays_per_second"],
+        },
+    }
+
+
+def peak_memory() -> dict[str, Any]:
+    """Peak resident memory of sampling to disk, for more and more stays, each in a process of its own."""
+    peaks = {}
+    with tempfile.TemporaryDirectory() as folder:
+        untrained("fast", "mimic3").save(Path(folder) / "run")
+        for stays in (5_000, 20_000, 80_000):
+            command = [sys.executable, __file__, "--sample", folder, str(stays)]
+            peaks[str(stays)] = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return {"shape": "mimic3", "network_calls": 2, "peak_megabytes_by_stays": peaks}
+
+
+def sample_once(folder: Path, stays: int) -> None:
+    td.sample_to(td.load(folder / "run"), folder / f"out-{stays}", stays, steps=2)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps(round(peak / 1024 if sys.platform == "linux" else peak / 2**20)))
+
+
+def simulation() -> dict[str, Any]:
+    started = time.perf_counter()
+    td.simulate(100_000, steps=48, seed=0)
+    return {"stays": 100_000, "steps": 48, "seconds": round(time.perf_counter() - started, 1)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
+    parser.add_argument("--sample", nargs=2, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.sample:
+        sample_once(Path(arguments.sample[0]), int(arguments.sample[1]))
+        return
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{os.cpu_count()} CPU cores"
+    results = {
+        "command": f"python benchmarks/throughput.py --seconds {arguments.seconds:g}",
+        "date": time.strftime("%Y-%m-%d"),
+        "device": device,
+        "version": td.__version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "shapes": {shape: shape_results(shape, arguments.seconds) for shape in arguments.shapes},
+        "sampling_memory": peak_memory(),
+        "simulation": simulation(),
+    }
+    print(json.dumps(json.loads(json.dumps(results), parse_float=lambda text: float(f"{float(text):.4g}")), indent=2))
+
+
+if __name__ == "__main__":
+    main()
