@@ -132,8 +132,15 @@ def peak_memory() -> dict[str, Any]:
 
 def sample_once(folder: Path, stays: int) -> None:
     td.sample_to(td.load(folder / "run"), folder / f"out-{stays}", stays, steps=2)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps(round(peak / 1024 if sys.platform == "linux" else peak / 2**20)))
+    print(json.dumps(round(peak_kilobytes() / 1024)))
+
+
+def peak_kilobytes() -> float:
+    """Of this process alone; Linux's getrusage would count the process that started it as well."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        return float(next(line for line in status.read_text().splitlines() if line.startswith("VmHWM")).split()[1])
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def simulation() -> dict[str, Any]:

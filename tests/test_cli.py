@@ -262,6 +262,15 @@ def test_ctrl_c_saves_and_says_how_to_go_on(home: Path, tmp_path: Path) -> None:
     assert len(list((tmp_path / "run" / "checkpoints").glob("step-*"))) == 1
 
 
+def test_resuming_needs_no_word_about_settings_or_seed(run: Run, home: Path, tmp_path: Path) -> None:
+    assert run("fit", home / "icu", tmp_path / "run", *SMALL, "--seed", 9)[0] == 0
+    before = (tmp_path / "run" / "weights.safetensors").read_bytes()
+    code, out, _ = run("fit", home / "icu", tmp_path / "run", "--resume")
+    assert code == 0
+    assert "4 updates" in out
+    assert (tmp_path / "run" / "weights.safetensors").read_bytes() == before
+
+
 def test_the_demo_replaces_only_its_own_folder(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from timediff import demo
 

@@ -77,7 +77,7 @@ def simulate(
     seed: Annotated[int, typer.Option(min=0)] = 0,
 ) -> None:
     """Write a simulated ICU as a cohort, or as a database's raw tables with the true cohort beside them."""
-    from timediff.console import bar, say, waiting
+    from timediff.console import bar, say
 
     if raw is None:
         from timediff.sources.simulated import simulate_to
@@ -88,8 +88,8 @@ def simulate(
     else:
         from timediff.sources.raw import write_raw
 
-        with waiting(f"writing raw {raw} tables"):
-            write_raw(raw, out, stays, seed=seed)
+        with bar(f"writing {raw} tables") as progress:
+            write_raw(raw, out, stays, seed=seed, progress=progress)
         say(f"{out / 'raw'}: {raw} tables; {out / 'cohort'}: the {stays:,} stays that a correct extraction finds")
 
 
@@ -160,7 +160,7 @@ def split(
 def fit(
     train: Annotated[Path, typer.Argument(metavar="TRAIN", help="The cohort to learn from.", show_default=False)],
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder to write.", show_default=False)],
-    preset: Annotated[str, typer.Option(help="Settings to start from.")] = "fast",
+    preset: Annotated[str | None, typer.Option(help="Settings to start from; fast if not given.")] = None,
     generator: Annotated[str, typer.Option(help="What to fit.")] = "timediff",
     config: Annotated[Path | None, typer.Option(help="A TOML file of settings; goes before the preset.")] = None,
     assignments: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting.")] = None,
@@ -173,7 +173,7 @@ def fit(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, show the settings, and stop.")] = False,
 ) -> None:
     """Learn from a cohort; Ctrl-C saves, and --resume goes on."""
-    from timediff.config import parse_assignment, resolve
+    from timediff.config import DEFAULT_PRESET, parse_assignment, resolve
     from timediff.console import bar, say, waiting
     from timediff.errors import Stopped
     from timediff.files import refuse_existing
@@ -183,11 +183,16 @@ def fit(
     given = dict(parse_assignment(text) for text in assignments or [])
     if allow_constant:
         given["codec.allow_constant"] = True
-    settings = resolve(preset, config, given)
+    untouched = resume and run.exists() and preset is None and config is None and not given
+    settings = None if untouched else resolve(preset or DEFAULT_PRESET, config, given)
     with waiting(f"reading {train} and loading PyTorch"):
         from timediff.cohort import read_cohort
         from timediff.generators.registry import generator as lookup
+        from timediff.generators.run import Run
 
+        if settings is None:  # resuming without a word about settings: the run's own
+            begun = Run.open(run)
+            settings, generator = begun.settings, begun.provenance.get("generator", generator)
         model = lookup(generator)(settings=settings)
         cohort = read_cohort(train)
         cohort = cohort if horizon is None else cohort.horizon(horizon)
@@ -201,7 +206,8 @@ def fit(
         with bar("fitting") as progress:
             model.fit(cohort, seed=seed, run=run, resume=resume, progress=progress, say=say)
     except Stopped as stop:
-        raise Stopped(f"{stop}; saved. Go on with the same command and --resume.") from stop
+        again = f"timediff fit {train} {run} --resume" + ("" if horizon is None else f" --horizon {horizon}")
+        raise Stopped(f"{stop}; saved. Go on with: {again}") from stop
     say(f"{run}: fitted. Next: timediff sample {run} OUT -n 1000")
 
 
@@ -225,17 +231,13 @@ def sample(
     refuse_existing(out)
     with waiting(f"loading {run}"):
         from timediff.generators.registry import load
-        from timediff.generators.run import Run
         from timediff.generators.streaming import sample_to
 
         model = load(run, say=say)
     options = {"sampler": sampler, "steps": steps, "batch": batch}
-    identity = Run.open(run).provenance.get("weights_sha256", "")
     try:
         with bar("sampling") as progress:
-            sample_to(
-                model, out, n, seed=seed, length=length, resume=resume, identity=identity, progress=progress, **options
-            )
+            sample_to(model, out, n, seed=seed, length=length, resume=resume, progress=progress, **options)
     except KeyboardInterrupt as stop:
         raise Stopped("stopped; the stays so far are kept. Go on with the same command and --resume.") from stop
     say(f"{out}: {n:,} synthetic stays")

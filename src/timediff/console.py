@@ -16,7 +16,7 @@ QUIET_SECONDS = 10  # between two lines of a log
 
 
 def say(line: str) -> None:
-    console.print(line, markup=False)
+    console.print(line, markup=False, soft_wrap=True)
 
 
 @contextmanager

@@ -1,10 +1,17 @@
 """How long work tells of itself: what is done, and what there is to do. Showing it is the command line's job."""
 
+from collections.abc import Callable
 from typing import Protocol
+
+Say = Callable[[str], None]
 
 
 class Progress(Protocol):
     def __call__(self, done: int, total: int, **values: float) -> None: ...
+
+
+def unheard(line: str) -> None:
+    """Nobody is listening."""
 
 
 def silent(done: int, total: int, **values: float) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from timediff.cohort import Cohort, concatenate
+from timediff.config import DEFAULT_PRESET, Settings
 from timediff.errors import TimeDiffError
-from timediff.progress import Progress, silent
+from timediff.progress import Progress, Say, silent, unheard
 from timediff.schema import Schema
 
 
@@ -15,8 +16,25 @@ class Generator(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def fit(self, cohort: Cohort, *, seed: int | None = None, progress: Progress = silent) -> Self:
-        """Learns from the cohort; the same seed gives the same weights."""
+    def __init__(self, preset: str = DEFAULT_PRESET, *, settings: Settings | None = None) -> None:
+        """A generator that has learnt nothing yet; `settings` go before the preset."""
+
+    @abstractmethod
+    def plan(self, cohort: Cohort) -> dict[str, Any]:
+        """What `fit` would build for this cohort; it checks the cohort and trains nothing."""
+
+    @abstractmethod
+    def fit(
+        self,
+        cohort: Cohort,
+        *,
+        seed: int | None = None,
+        run: str | Path | None = None,
+        resume: bool = False,
+        progress: Progress = silent,
+        say: Say = unheard,
+    ) -> Self:
+        """Learns from the cohort; the same seed gives the same weights. Writes or continues the run folder."""
 
     @abstractmethod
     def stream(
@@ -37,8 +55,13 @@ class Generator(ABC):
 
     @classmethod
     @abstractmethod
-    def load(cls, path: str | Path) -> Self:
-        """A fitted generator from a run folder."""
+    def load(cls, path: str | Path, say: Say = unheard) -> Self:
+        """A fitted generator from a run folder; `say` hears what is odd about the run."""
+
+    @property
+    @abstractmethod
+    def identity(self) -> str:
+        """A hash of what was learnt: two generators with the same one give the same stays."""
 
     @property
     @abstractmethod

@@ -4,6 +4,7 @@ import json
 import os
 import platform
 import time
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,8 +53,6 @@ class Run:
                     f"{path} was written by TimeDiff {provenance.get('version', '(unknown)')} in run format {version}; "
                     f"this one reads up to {FORMAT}: install a newer TimeDiff."
                 )
-            import tomllib
-
             settings = Settings().updated(
                 tomllib.loads((path / "settings.toml").read_text()), str(path / "settings.toml")
             )
@@ -63,6 +62,11 @@ class Run:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise TimeDiffError(f"the run folder {path} is damaged ({reason}): fit again, or restore it.") from error
         return Run(path, settings, codec, provenance)
+
+    @staticmethod
+    def seed_of(path: Path) -> int | None:
+        """The seed that a run was started with; None where there is no run yet."""
+        return Run.open(path).provenance.get("seed") if path.exists() else None
 
     def finish(self, weights: dict[str, Tensor], **facts: Any) -> None:
         """Writes the weights that are sampled from, and what is known of the run only at its end."""

@@ -19,18 +19,17 @@ from timediff.progress import Progress, silent
 
 def sample_to(
     generator: Generator, path: str | Path, n: int, *, seed: int = 0, length: int | None = None, resume: bool = False,
-    identity: str = "", progress: Progress = silent, **options: Any,
+    progress: Progress = silent, **options: Any,
 ) -> None:  # fmt: skip
-    """Writes the cohort folder `path` of n synthetic stays; parts wait in a hidden folder until all are there.
-
-    `identity` says which weights are sampled, so that parts of two models are never joined.
-    """
+    """Writes the cohort folder `path` of n synthetic stays; parts wait in a hidden folder until all are there."""
     path = Path(path)
     if n < 1:
         raise TimeDiffError(f"{n} stays to sample; expected at least 1.")
     refuse_existing(path)
     parts = path.parent / f".{path.name}.parts"
-    request = json.dumps({"n": n, "seed": seed, "length": length, "weights": identity, **options}, sort_keys=True)
+    request = json.dumps(
+        {"n": n, "seed": seed, "length": length, "weights": generator.identity, **options}, sort_keys=True
+    )
     done = _done(parts, request, resume, path)
     stream = generator.stream(n, seed=seed, skip=done, length=length, progress=progress, **options)
     with explained(path, kept="The stays sampled so far are kept, and --resume goes on from there"):

@@ -1,7 +1,8 @@
 """TimeDiff: mixed diffusion of vital signs, missingness, static values and outcome together, by a bidirectional RNN."""
 
+import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from timediff.errors import TimeDiffError
 from timediff.generators.base import Generator
 from timediff.generators.run import Run
 from timediff.networks.brnn import BidirectionalRNN
-from timediff.progress import Progress, silent
+from timediff.progress import Progress, Say, silent, unheard
 from timediff.randomness import BLOCK, Noise, sampling_noise, seed_torch
 from timediff.schema import Schema
 from timediff.training.loop import make_accelerator, train
@@ -72,6 +73,12 @@ class TimeDiff(Generator):
     def schema(self) -> Schema:
         return self.fitted.codec.schema
 
+    @property
+    def identity(self) -> str:
+        state = self.fitted.network.state_dict()
+        content = b"".join(value.cpu().numpy().tobytes() for value in state.values())
+        return hashlib.sha256(content + self.fitted.codec.to_json().encode()).hexdigest()
+
     def plan(self, cohort: Cohort) -> dict[str, Any]:
         """What `fit` would build for this cohort; it checks the cohort and trains nothing."""
         codec = self._codec(cohort)
@@ -95,11 +102,13 @@ class TimeDiff(Generator):
         run: str | Path | None = None,
         resume: bool = False,
         progress: Progress = silent,
-        say: Callable[[str], None] = lambda line: None,
+        say: Say = unheard,
     ) -> Self:
         """Learns from the cohort. With `run`, writes that run folder as it goes, and `resume` continues one."""
         codec = self._codec(cohort)
-        seed = self.settings.training.seed if seed is None else seed
+        if seed is None:
+            seed = Run.seed_of(Path(run)) if run is not None and resume else None
+            seed = self.settings.training.seed if seed is None else seed
         digest = cohort.digest()
         accelerator = make_accelerator(self.settings.training)
         folder = None
@@ -172,7 +181,7 @@ class TimeDiff(Generator):
         run.finish(fitted.network.state_dict(), updates=self.settings.training.steps)
 
     @classmethod
-    def load(cls, path: str | Path, say: Callable[[str], None] = lambda line: None) -> Self:
+    def load(cls, path: str | Path, say: Say = unheard) -> Self:
         run = Run.open(Path(path))
         model = cls(settings=run.settings)
         weights, note = run.weights()

@@ -45,8 +45,9 @@ def cells(record: Marginal) -> tuple[Cell, ...]:
 def marginals_table(records: list[Marginal]) -> Table:
     """The marginals for the terminal, far-off cells marked."""
     table = Table(caption=LEGEND, caption_justify="left")
-    for heading in HEADINGS:
-        table.add_column(heading, justify="left" if heading == "feature" else "right")
+    table.add_column(HEADINGS[0], overflow="fold")
+    for heading in HEADINGS[1:]:
+        table.add_column(heading.replace(", ", "\n"), justify="right", no_wrap=True)
     for record in records:
         # Text, not markup: a feature called "[red]" is a name.
         table.add_row(*(Text(f"{c.text} {c.mark}".rstrip(), "bold yellow" if c.mark else "") for c in cells(record)))

@@ -125,7 +125,9 @@ def make_accelerator(settings: TrainingSettings) -> Accelerator:
     precision = {"float32": "no", "bfloat16": "bf16"}[settings.precision]
     # Accelerate keeps its precision for the whole process; another fit in the same process may want another.
     AcceleratorState._reset_state(reset_partial_state=False)
-    return Accelerator(gradient_accumulation_steps=settings.accumulate, mixed_precision=precision)
+    # Without CUDA the CPU: Apple's GPUs have no double precision, which the schedules need.
+    cpu = not torch.cuda.is_available()
+    return Accelerator(gradient_accumulation_steps=settings.accumulate, mixed_precision=precision, cpu=cpu)
 
 
 def _share(batch: int, accelerator: Accelerator) -> slice:

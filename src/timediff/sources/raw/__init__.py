@@ -6,16 +6,17 @@ from pathlib import Path
 from timediff.cohort import Cohort
 from timediff.errors import TimeDiffError
 from timediff.files import new_folder
+from timediff.progress import Progress, silent
 from timediff.sources.raw import eicu, mimic3, mimic4
 
-DATABASES: dict[str, Callable[[Path, int, int], Cohort]] = {
+DATABASES: dict[str, Callable[[Path, int, int, Progress], Cohort]] = {
     "mimic3": mimic3.write,
     "mimic4": mimic4.write,
     "eicu": eicu.write,
 }
 
 
-def write_raw(database: str, path: Path, stays: int, *, seed: int = 0) -> None:
+def write_raw(database: str, path: Path, stays: int, *, seed: int = 0, progress: Progress = silent) -> None:
     """Writes `path/raw`, the tables of a simulated database, and `path/cohort`, the `stays` stays that are in them."""
     if database not in DATABASES:
         raise TimeDiffError(f"{database!r} is no database that can be simulated; choose one of {', '.join(DATABASES)}.")
@@ -23,4 +24,4 @@ def write_raw(database: str, path: Path, stays: int, *, seed: int = 0) -> None:
         raise TimeDiffError(f"{stays} stays: expected at least 1.")
     with new_folder(path) as folder:
         (folder / "raw").mkdir()
-        DATABASES[database](folder / "raw", stays, seed).write(folder / "cohort")
+        DATABASES[database](folder / "raw", stays, seed, progress).write(folder / "cohort")

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from timediff.cohort import Cohort
+from timediff.progress import Progress
 from timediff.schema import Feature, Schema, Split
 from timediff.sources import simulated
 from timediff.sources.raw import charting
@@ -34,7 +35,7 @@ def schema() -> Schema:
     return Schema((*vitals, *STATIC), STEPS, "5min", Split(test=0.25, stratify="died", group="patient"))
 
 
-def write(folder: Path, stays: int, seed: int) -> Cohort:
+def write(folder: Path, stays: int, seed: int, progress: Progress) -> Cohort:
     """Writes the tables into `folder` and returns what extraction must find in them."""
     rng = np.random.default_rng([seed, stays, 5])
     rules = (SHORT, UNMEASURED, NO_OUTCOME)
@@ -47,7 +48,7 @@ def write(folder: Path, stays: int, seed: int) -> Cohort:
     pid = np.char.add(np.char.add(prefix, "-"), numbers(rng, 1_001, patients).astype(str)).astype(object)
     _write_hospitals(rng, folder, hospitals)
     _write_patients(rng, folder, found, pid, hospital)
-    _write_vitals(rng, folder, found)
+    _write_vitals(rng, folder, found, progress)
     return found.truth(schema(), pid)
 
 
@@ -106,7 +107,7 @@ def _write_patients(rng: np.random.Generator, folder: Path, found: Stays, pid: A
     write_csv_gz(folder / "patient.csv.gz", columns)
 
 
-def _write_vitals(rng: np.random.Generator, folder: Path, found: Stays) -> None:
+def _write_vitals(rng: np.random.Generator, folder: Path, found: Stays, progress: Progress) -> None:
     number = 1_000_001
     with csv_gz(folder / "vitalPeriodic.csv.gz") as append:
         for start in range(0, len(found), charting.STAYS):
@@ -118,6 +119,7 @@ def _write_vitals(rng: np.random.Generator, folder: Path, found: Stays) -> None:
             columns["patientunitstayid"] = found.stay_id[start + stay]
             columns["observationoffset"] = offset
             append(pa.table({name: column(columns.get(name, np.full(size, np.nan))) for name in VITAL_PERIODIC}))
+            progress(min(start + charting.STAYS, len(found)), len(found))
             number += size
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from timediff.cohort import Cohort
+from timediff.progress import Progress
 from timediff.sources.raw import charting
 from timediff.sources.raw.charting import ARTEFACT, ERROR, LOOSE, TEXT
 from timediff.sources.raw.csvgz import choice, column, csv_gz, empty, time, words_at, write_csv_gz
@@ -23,7 +24,7 @@ DECOYS = (ARTEFACT, ERROR, TEXT, LOOSE)
 SCHEMA = charting.schema(VARIABLES, STEPS, test=0.2)
 
 
-def write(folder: Path, stays: int, seed: int) -> Cohort:
+def write(folder: Path, stays: int, seed: int, progress: Progress) -> Cohort:
     """Writes the tables into `folder` and returns what extraction must find in them."""
     rng = np.random.default_rng([seed, stays, 3])
     rules = (SHORT, YOUNG, UNMEASURED)
@@ -36,7 +37,7 @@ def write(folder: Path, stays: int, seed: int) -> Cohort:
     _write_people(rng, folder, found, subject, hadm)
     _write_stays(rng, folder, found, subject, hadm, source)
     _write_items(folder)
-    _write_chart(rng, folder, found, subject, hadm, source)
+    _write_chart(rng, folder, found, subject, hadm, source, progress)
     return found.truth(SCHEMA, subject)
 
 
@@ -133,7 +134,7 @@ def _write_items(folder: Path) -> None:
 
 
 def _write_chart(
-    rng: np.random.Generator, folder: Path, found: Stays, subject: Array, hadm: Array, source: Array
+    rng: np.random.Generator, folder: Path, found: Stays, subject: Array, hadm: Array, source: Array, progress: Progress
 ) -> None:
     chart = charting.Chart(SCHEMA, DECOYS, early=DECOYS, anchored=True)
     catalogue = charting.Catalogue((CAREVUE, METAVISION), VARIABLES, LEFT_OUT)
@@ -167,4 +168,5 @@ def _write_chart(
                 "stopped": words_at((None, "NotStopd"), (~modern).astype(np.int8)),
             }
             append(pa.table({name: column(values) for name, values in columns.items()}))
+            progress(min(start + charting.STAYS, len(found)), len(found))
             row_id += size

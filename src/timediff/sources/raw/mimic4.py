@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from timediff.cohort import Cohort
+from timediff.progress import Progress
 from timediff.sources.raw import charting
 from timediff.sources.raw.charting import ARTEFACT, TEXT, VALID
 from timediff.sources.raw.csvgz import choice, column, csv_gz, empty, time, words_at, write_csv_gz
@@ -24,7 +25,7 @@ DECOYS = (ARTEFACT, TEXT)
 SCHEMA = charting.schema(VITALS, STEPS, test=0.25)
 
 
-def write(folder: Path, stays: int, seed: int) -> Cohort:
+def write(folder: Path, stays: int, seed: int, progress: Progress) -> Cohort:
     """Writes the tables into `folder` and returns what extraction must find in them."""
     rng = np.random.default_rng([seed, stays, 4])
     extremes = {name: VARIABLES[name].extremes for name in VITALS}
@@ -35,7 +36,7 @@ def write(folder: Path, stays: int, seed: int) -> Cohort:
     _write_people(rng, folder / "hosp", found, subject, hadm)
     _write_stays(rng, folder / "icu", found, subject, hadm)
     _write_items(folder / "icu")
-    _write_chart(rng, folder / "icu", found, subject, hadm)
+    _write_chart(rng, folder / "icu", found, subject, hadm, progress)
     return found.truth(SCHEMA, subject)
 
 
@@ -115,7 +116,9 @@ def _write_items(folder: Path) -> None:
     )
 
 
-def _write_chart(rng: np.random.Generator, folder: Path, found: Stays, subject: Array, hadm: Array) -> None:
+def _write_chart(
+    rng: np.random.Generator, folder: Path, found: Stays, subject: Array, hadm: Array, progress: Progress
+) -> None:
     chart = charting.Chart(SCHEMA, DECOYS, early=(VALID, *DECOYS), anchored=False)
     catalogue = charting.Catalogue((METAVISION,), VITALS)
     origin = -(-found.intime // 60) * 60  # charts are kept in whole minutes: the first one that is not before intime
@@ -139,3 +142,4 @@ def _write_chart(rng: np.random.Generator, folder: Path, found: Stays, subject: 
                 "warning": (rng.random(size) < 0.02).astype(np.int8),
             }
             append(pa.table({name: column(values) for name, values in columns.items()}))
+            progress(min(start + charting.STAYS, len(found)), len(found))
