@@ -36,14 +36,19 @@ def write_atomically(path: Path, content: bytes | str) -> None:
     partial = path.parent / f".{path.name}.partial-{os.getpid()}"
     with explained(path):
         try:
-            with partial.open("wb") as file:
-                file.write(content.encode() if isinstance(content, str) else content)
-                file.flush()
-                os.fsync(file.fileno())
+            write_through(partial, content)
             partial.replace(path)
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
+
+
+def write_through(path: Path, content: bytes | str) -> None:
+    """Writes and forces it to disk."""
+    with path.open("wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 @contextmanager

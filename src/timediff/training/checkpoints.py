@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from timediff.files import explained, sha256, write_atomically
+from timediff.files import explained, sha256, write_through
 
 Tensors = Mapping[str, Tensor]
 
@@ -32,15 +32,15 @@ class Checkpoints:
     def write(self, step: int, parts: Mapping[str, Tensors]) -> None:
         target = self.folder / f"step-{step:09d}"
         partial = self.folder / f".{target.name}.partial-{os.getpid()}"
-        with explained(target):
+        with explained(target, kept="The checkpoints before it are kept, and --resume goes on from there"):
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir(parents=True)
             try:
                 for name, tensors in parts.items():
                     content = save({key: value.detach().cpu().contiguous() for key, value in tensors.items()})
-                    write_atomically(partial / f"{name}.safetensors", content)
+                    write_through(partial / f"{name}.safetensors", content)
                 hashes = {name: sha256(partial / f"{name}.safetensors") for name in parts}
-                write_atomically(partial / "manifest.json", json.dumps({"step": step, "sha256": hashes}, indent=2))
+                write_through(partial / "manifest.json", json.dumps({"step": step, "sha256": hashes}, indent=2))
                 shutil.rmtree(target, ignore_errors=True)  # one of the same step, damaged or older
                 partial.replace(target)
             except BaseException:
