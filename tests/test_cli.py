@@ -62,18 +62,13 @@ def cli_settings() -> list[tuple[str, object]]:
     return [parse_assignment(text) for text in SMALL[3::2]]
 
 
-def test_help_is_quick_and_does_not_import_torch() -> None:
+def test_help_imports_nothing_heavy() -> None:
     watch = (
         "import sys, timediff.cli, timediff; print(sorted({'torch', 'pyarrow', 'plotly', 'numpy'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", watch], capture_output=True, text=True, check=True).stdout == "[]\n"
-    times = []
-    for _ in range(3):
-        start = time.monotonic()
-        shown = subprocess.run([sys.executable, "-m", "timediff", "--help"], capture_output=True, text=True, check=True)
-        times.append(time.monotonic() - start)
+    shown = subprocess.run([sys.executable, "-m", "timediff", "--help"], capture_output=True, text=True, check=True)
     assert all(command in shown.stdout for command in ("demo", "simulate", "describe", "split", "fit", "sample"))
-    assert min(times) < 0.5
 
 
 def test_the_way_from_simulation_to_synthetic_stays(run: Run, tmp_path: Path) -> None:
@@ -233,6 +228,36 @@ def test_a_full_disk_is_one_sentence(run: Run, home: Path, tmp_path: Path, monke
     assert code == 2
     assert "the disk is full" in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_split_writes_both_or_neither(run: Run, home: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    code, _, err = run("split", home / "icu", tmp_path / "train", tmp_path / "file" / "test")
+    assert code == 2
+    assert "not a folder" in err
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_names_and_units_are_no_markup(run: Run, icu: Cohort, tmp_path: Path) -> None:
+    first, *others = icu.schema.features
+    replace(icu, schema=replace(icu.schema, features=(replace(first, unit="{beats}/[/min]"), *others))).write(
+        tmp_path / "icu"
+    )
+    code, out, err = run("describe", tmp_path / "icu")
+    assert (code, err) == (0, "")
+    assert "{beats}/[/min]" in out
+
+
+def test_too_little_memory_is_one_sentence(run: Run, home: Path, tmp_path: Path) -> None:
+    code, _, err = run("fit", home / "icu", tmp_path / "run", *SMALL, "--set", "model.hidden=5000000")
+    assert code == 2
+    assert "not enough memory" in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_are_checked_together_whatever_their_order(run: Run, home: Path, tmp_path: Path) -> None:
+    few = ["--set", "diffusion.steps=10", "--set", "sampling.steps=5"]
+    assert run("fit", home / "icu", tmp_path / "run", *few, "--dry-run")[0] == 0
 
 
 def test_ragged_stays_need_a_horizon(run: Run, icu: Cohort, tmp_path: Path) -> None:

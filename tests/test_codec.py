@@ -57,8 +57,8 @@ def test_decode_after_encode_is_the_identity_on_what_was_observed(cohort: Cohort
         if feature.discrete or not observed.any():
             assert np.array_equal(before[observed], after[observed])
             continue
-        span = np.ptp(before[observed])
-        tolerance = 1e-6 * span + (feature.resolution or 0) / 2 + 1e-9 * np.abs(before[observed]).max()
+        size = np.abs(before[observed]).max()
+        tolerance = 1e-9 * size if feature.resolution else 1e-6 * np.ptp(before[observed]) + 1e-9 * size
         assert np.abs(before[observed] - after[observed]).max() <= tolerance
 
 
@@ -120,7 +120,7 @@ def test_whatever_is_generated_is_valid(mixed: Cohort, seed: int) -> None:
     codec, rng = Codec.fit(mixed), np.random.default_rng(seed)
     wild = Encoded(
         rng.normal(0, 3, (4, 6, len(codec.continuous))).astype(np.float32),
-        np.stack([rng.integers(0, k, (4, 6)) for k in codec.classes], axis=-1).astype(np.int16),
+        np.stack([rng.integers(0, k, (4, 6)) for k in codec.classes], axis=-1).astype(np.int32),
     )
     made = codec.decode(wild)
     assert "patient" not in made.schema
@@ -170,6 +170,27 @@ def test_nothing_to_learn_is_refused_or_carried_through(value: float, said: str,
     codec = Codec.fit(broken, CodecSettings(allow_constant=True))
     again = codec.decode(codec.encode(broken))
     assert np.array_equal(again.series["pulse"], broken.series["pulse"], equal_nan=True)
+
+
+def test_a_constant_sparse_feature_keeps_its_holes(mixed: Cohort) -> None:
+    values = np.where(np.isnan(mixed.series["lactate"]), np.nan, 2.0)
+    broken = replace(mixed, series={**mixed.series, "lactate": values})
+    codec = Codec.fit(broken, CodecSettings(allow_constant=True, sparse=("lactate",)))
+    assert np.array_equal(codec.decode(codec.encode(broken)).series["lactate"], values, equal_nan=True)
+
+
+def test_many_classes() -> None:
+    schema = Schema((Feature("x", "categorical", classes=tuple(range(40_000))),), 1)
+    cohort = Cohort(schema, np.arange(2), {"x": np.array([[0.0], [39_999.0]])}, {})
+    codec = Codec.fit(cohort)
+    assert codec.decode(codec.encode(cohort)).series["x"].tolist() == [[0], [39_999]]
+
+
+def test_a_resolution_too_fine_for_single_precision_is_refused() -> None:
+    schema = Schema((Feature("x", "continuous", resolution=1),), 1)
+    cohort = Cohort(schema, np.arange(2), {"x": np.array([[0.0], [1e9]])}, {})
+    with pytest.raises(Problems, match="coarser resolution"):
+        Codec.fit(cohort)
 
 
 def test_a_constant_label_is_refused(icu: Cohort) -> None:

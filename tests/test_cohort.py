@@ -56,6 +56,19 @@ def test_types_as_other_tools_write_them(mixed: Cohort) -> None:
     assert same(Cohort.from_tables(mixed.schema, series, static), mixed)
 
 
+def test_ids_of_any_form(mixed: Cohort) -> None:
+    """Texts, and texts as pandas' categories or R's factors."""
+    series, static = mixed.tables()
+    for form in (lambda ids: ids.cast(pa.string()), lambda ids: ids.cast(pa.string()).dictionary_encode()):
+        again = Cohort.from_tables(
+            mixed.schema,
+            _with(series, "stay_id", form(series["stay_id"])),
+            _with(static, "stay_id", form(static["stay_id"])),
+        )
+        assert again.stay_id.tolist() == [str(i) for i in mixed.stay_id]
+        assert np.array_equal(again.series["pulse"], mixed.series["pulse"], equal_nan=True)
+
+
 def _with(table: pa.Table, name: str, column: object) -> pa.Table:
     return table.set_column(table.column_names.index(name), name, column)
 
@@ -83,6 +96,13 @@ MISTAKES = {
     "two rows": (lambda s, t: (s, pa.concat_tables([t, t[:1]])), "repeat a stay_id"),
     "length": (lambda s, t: (s, t.append_column("length", pa.array([9] * 120))), "length outside 1 to 6"),
     "beyond": (lambda s, t: (s, t.append_column("length", pa.array([2] * 120))), "beyond their stay's length"),
+    "fractional id": (lambda s, t: (_with(s, "stay_id", pa.array([0.5] * len(s))), t), "text or whole numbers"),
+    "date id": (lambda s, t: (_with(s, "stay_id", s["step"].cast(pa.int32()).cast(pa.date32())), t), "not date32"),
+    "huge id": (lambda s, t: (_with(s, "stay_id", pa.array([2**63] * len(s), pa.uint64())), t), "below 2"),
+    "dates": (lambda s, t: (_with(s, "pulse", s["step"].cast(pa.int32()).cast(pa.date32())), t), "found date32"),
+    "lists": (lambda s, t: (_with(s, "rhythm", pa.array([["af"]] * len(s))), t), "found list"),
+    "decimal": (lambda s, t: (_with(s, "ventilated", s["ventilated"].cast(pa.decimal128(21, 1))), t), "found decimal"),
+    "nan patient": (lambda s, t: (s, _with(t, "patient", pa.array([float("nan")] * 120))), "120 stays have no patient"),
     "id type": (lambda s, t: (s, _with(t, "stay_id", t["stay_id"].cast(pa.string()))), "stay_id is int64"),
 }
 

@@ -1,14 +1,17 @@
 """Every generator there is: trained, saved, reloaded, sampled, on a cohort with every kind of feature."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file
 
 from conftest import same
+from timediff.codec import Codec
 from timediff.cohort import Cohort, read_cohort
-from timediff.config import resolve
+from timediff.config import CodecSettings, resolve
 from timediff.errors import TimeDiffError
 from timediff.generators.base import Generator
 from timediff.generators.registry import GENERATORS, generator, load
@@ -59,6 +62,7 @@ def test_streamed_to_disk_it_is_the_same(model: Generator, tmp_path: Path) -> No
 
 def test_a_stopped_sampling_is_resumed(model: Generator, tmp_path: Path) -> None:
     whole = model.sample(1600, seed=1, batch=500)
+    parts = tmp_path / ".made.parts"
     drawn: list[int] = []
     calls: list[int] = []
 
@@ -78,8 +82,10 @@ def test_a_stopped_sampling_is_resumed(model: Generator, tmp_path: Path) -> None
     def count(done: int, total: int, **values: float) -> None:
         calls.append(done)
 
+    assert len(list(parts.glob("*.parquet"))) == 4
+    (parts / "static-000000000500.parquet").write_bytes(b"")  # a power cut: the second part is damaged
     sample_to(model, tmp_path / "made", 1600, seed=1, batch=500, resume=True, progress=count)
-    assert len(calls) == 40
+    assert len(calls) == 60
     assert same(read_cohort(tmp_path / "made"), whole)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["made"]
 
@@ -90,10 +96,32 @@ def test_a_compute_batch_is_any_number_of_blocks(model: Generator) -> None:
         assert np.allclose(one.series[name], three.series[name], rtol=1e-4, equal_nan=True)
 
 
-@pytest.mark.parametrize("sampler", ["ancestral", "ddim"])
-@pytest.mark.parametrize("steps", [1, 5, 20])
-def test_samplers_are_options(model: Generator, sampler: str, steps: int) -> None:
-    assert len(model.sample(7, seed=0, sampler=sampler, steps=steps)) == 7
+def test_samplers_are_options(model: Generator) -> None:
+    digests = set()
+    for sampler in ("ancestral", "ddim"):
+        for steps in (1, 5, 20):
+            calls: list[int] = []
+
+            def count(done: int, total: int, calls: list[int] = calls, **values: float) -> None:
+                calls.append(total)
+
+            digests.add(model.sample(7, seed=0, sampler=sampler, steps=steps, progress=count).digest())
+            assert calls == [steps] * steps
+    assert len(digests) == 6
+
+
+def test_parts_begin_with_a_block(model: Generator) -> None:
+    whole, rest = model.sample(700, seed=0), list(model.stream(700, seed=0, skip=500))
+    assert same(rest[0], whole.take(np.arange(500, 700)))
+    with pytest.raises(ValueError, match="multiple"):
+        model.stream(700, skip=250)
+
+
+def test_what_is_loaded_samples_as_what_was_fitted_in_any_precision(mixed: Cohort, tmp_path: Path) -> None:
+    settings = replace(SMALL, training=replace(SMALL.training, precision="bfloat16"))
+    fitted = generator("timediff")(settings=settings).fit(mixed, seed=0, run=tmp_path / "run")
+    assert load(tmp_path / "run").identity == fitted.identity
+    assert same(load(tmp_path / "run").sample(20, seed=1), fitted.sample(20, seed=1))
 
 
 @pytest.mark.parametrize(
@@ -120,12 +148,26 @@ def test_an_unknown_generator_lists_the_known() -> None:
 
 
 def test_a_run_folder_holds_no_training_stay(mixed: Cohort, tmp_path: Path) -> None:
-    """Beyond what the codec states (extremes, mean, mode), no value that was observed once is found in any file."""
+    """Tensors are those of network and optimiser and no others, and no stay is found in any file, in any form."""
     run = tmp_path / "run"
-    generator("timediff")(settings=SMALL).fit(mixed, seed=0, run=run)
+    model = generator("timediff")(settings=SMALL).fit(mixed, seed=0, run=run)
+    network = {name: value.shape for name, value in model.fitted.network.state_dict().items()}
+    moments = {
+        f"{number}.{key}": shape if key != "step" else ()
+        for number, shape in enumerate(network.values())
+        for key in ("exp_avg", "exp_avg_sq", "step")
+    }
+    files = list(run.rglob("*.safetensors"))
+    assert len(files) == 1 + 2 * 3
+    for file in files:
+        shapes = {name: tuple(value.shape) for name, value in load_file(file).items()}
+        assert shapes == (moments if file.stem == "optimizer" else {k: tuple(v) for k, v in network.items()})
+    encoded = Codec.fit(mixed).encode(mixed).continuous
     values = mixed.series["lactate"]
     kept = {np.nanmin(values), np.nanmax(values)}
     content = b"".join(path.read_bytes() for path in run.rglob("*") if path.is_file())
+    for stay in encoded:
+        assert stay[0].tobytes() not in content
     for value in values[~np.isnan(values)]:
         if value not in kept:
             assert np.float64(value).tobytes() not in content
@@ -138,13 +180,16 @@ def test_a_run_folder_holds_no_training_stay(mixed: Cohort, tmp_path: Path) -> N
 
 
 def test_with_bounds_the_codec_keeps_no_extreme(icu: Cohort) -> None:
-    from timediff.codec import Codec
-    from timediff.config import CodecSettings
-
     codec = Codec.fit(icu, CodecSettings(scale="bounds"))
     for feature in codec.schema.features:
-        if feature.bounds:
+        if not feature.discrete:
             assert (codec.statistics[feature.name].low, codec.statistics[feature.name].high) == feature.bounds
+
+
+def test_bounds_that_are_missing_are_asked_for(mixed: Cohort) -> None:
+    with pytest.raises(TimeDiffError, match="'lactate' has none") as caught:
+        Codec.fit(mixed, CodecSettings(scale="bounds"))
+    assert "'pulse'" not in str(caught.value)
 
 
 @pytest.fixture

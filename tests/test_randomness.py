@@ -1,7 +1,9 @@
 """Noise depends on its key alone."""
 
+import pytest
 import torch
 
+from timediff.errors import TimeDiffError
 from timediff.randomness import Noise, sampling_noise
 
 CPU = torch.device("cpu")
@@ -23,6 +25,13 @@ def test_keys_and_purposes_have_their_own_streams() -> None:
     ]
     rows = torch.stack([stream.flatten() for stream in streams])
     assert torch.corrcoef(rows).fill_diagonal_(0).abs().max() < 0.25
+
+
+def test_large_seeds_are_no_other_seeds_blocks() -> None:
+    large, small = sampling_noise(5 + 3 * 2**32, 0, 4, CPU), sampling_noise(5, 3, 4, CPU)
+    assert not torch.equal(large.normal(3), small.normal(3))
+    with pytest.raises(TimeDiffError, match="cannot be a seed"):
+        sampling_noise(2**64, 0, 4, CPU).normal(3)
 
 
 def test_no_two_stays_of_a_million_have_the_same_noise() -> None:

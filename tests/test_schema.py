@@ -38,7 +38,8 @@ def features(draw: st.DrawFn, scope: str) -> Feature:
     name, kind = draw(names), draw(st.sampled_from(["continuous", "binary", "categorical"]))
     if kind == "continuous":
         bounds = draw(st.none() | st.tuples(numbers, numbers).filter(lambda b: b[0] < b[1]))
-        resolution = draw(st.none() | st.floats(1e-6, 1e3))
+        span = bounds[1] - bounds[0] if bounds else 200.0
+        resolution = draw(st.none() | st.floats(max(span * 1e-6, 1e-6), 1e3))
         if bounds and resolution and Feature(name, kind, scope, bounds=bounds, resolution=resolution).problems():
             resolution = None  # none of its multiples lies within the bounds
         return Feature(name, kind, scope, bounds=bounds, resolution=resolution)
@@ -100,6 +101,13 @@ def test_everything_wrong_is_said_at_once() -> None:
         (('kind = "binary"', 'kind = "binary"\nclasses = ["a", "b", "c"]'), "two classes"),
         (('kind = "binary"', 'kind = "binary"\nclasses = ["a", "a"]'), "named twice"),
         (('scope = "temporal"', 'scope = "static"'), "no temporal"),
+        (('kind = "binary"', 'kind = "binary"\nclasses = [["a"], ["b"]]'), "all text or all whole"),
+        (("bounds = [0, 300]", f"bounds = [0, 1{'0' * 400}]"), "two numbers"),
+        (("resolution = 1", "resolution = 5e-324"), "positive"),
+        (("steps = 48", f"steps = {10**18}"), "from 1 to 1,000,000"),
+        (('unit = "bpm"', "unit = 3"), "unit is 3"),
+        (("format = 1", "format = true"), "format"),
+        (('stratify = "died"', 'stratify = "hr"'), "'hr'"),
         (("[grid]", "[gird]"), "gird"),
         (("[grid]", "[grid"), "TOML"),
     ],

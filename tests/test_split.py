@@ -80,7 +80,7 @@ def test_in_time_nothing_crosses_the_cut() -> None:
     [
         ({"test": 1.5}, "between 0 and 1"),
         ({"stratify": "dead"}, "'dead'"),
-        ({"stratify": "age"}, "continuous"),
+        ({"stratify": "age"}, "binary or categorical"),
         ({"group": "patient"}, "static feature"),
         ({"by": "time"}, "role = 'order'"),
         ({"test": 0.001}, "no stay would be left for test"),

@@ -1,5 +1,6 @@
 """The command line: parses, calls, shows. Everything it does can be done from Python too."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -30,10 +31,21 @@ def main() -> None:
         _complain(f"error: {error}", 2)
     except KeyboardInterrupt:
         _complain("stopped", 130)
-    except MemoryError:
-        _complain("error: there is not enough memory for this; use fewer stays or a smaller batch.", 2)
+    except (MemoryError, RuntimeError) as error:
+        if not _out_of_memory(error):
+            raise
+        _complain(
+            "error: there is not enough memory for this: lower training.batch or model.hidden when fitting, "
+            "--batch when sampling, or use fewer stays.",
+            2,
+        )
     except OSError as error:
         _complain(f"error: {error.filename or 'a file'}: {error.strerror or error}", 2)
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """Python's, the GPU's (torch.OutOfMemoryError) and that of PyTorch's CPU allocator, a plain RuntimeError."""
+    return isinstance(error, MemoryError) or "memory" in f"{type(error).__name__} {error}".lower()
 
 
 def _complain(message: str, code: int) -> None:
@@ -97,6 +109,7 @@ def simulate(
 def describe(cohort: CohortPath) -> None:
     """Check a cohort and show what is in it."""
     from rich.table import Table
+    from rich.text import Text
 
     from timediff.cohort import read_cohort
     from timediff.console import console, say, waiting
@@ -116,7 +129,8 @@ def describe(cohort: CohortPath) -> None:
         if feature.discrete:
             shares = [f"{name}: {share:.1%}" for name, share in record.shares.items()]
             values = ", ".join(shares[:6]) + (f" and {len(shares) - 6} more" if len(shares) > 6 else "")
-        table.add_row(feature.name, kind, f"{record.missing:.1%}", values)
+        # Text, not markup: a unit such as "[min]" is a unit.
+        table.add_row(*map(Text, (feature.name, kind, f"{record.missing:.1%}", values)))
     console.print(table)
 
 
@@ -141,18 +155,17 @@ def split(
     from timediff.cohort import read_cohort
     from timediff.console import say, waiting
     from timediff.errors import TimeDiffError
-    from timediff.files import refuse_existing
+    from timediff.files import new_folder
 
-    for path in (train, test):
-        refuse_existing(path)
     if train.resolve() == test.resolve():
         raise TimeDiffError("TRAIN and TEST are the same folder; give them two names.")
     if by not in (None, "random", "time"):
         raise TimeDiffError(f"--by is {by!r}; expected random or time.")
     with waiting(f"splitting {cohort}"):
         parts = read_cohort(cohort).split(share, seed=seed, stratify=stratify, group=group, by=by)  # type: ignore[arg-type]
-        for part, path in zip(parts, (train, test), strict=True):
-            part.write(path)
+        with new_folder(train) as train_folder, new_folder(test) as test_folder:  # both, or neither
+            parts[0].write_into(train_folder)
+            parts[1].write_into(test_folder)
     say(f"{train}: {len(parts[0]):,} stays; {test}: {len(parts[1]):,} stays")
 
 
@@ -183,16 +196,17 @@ def fit(
     given = dict(parse_assignment(text) for text in assignments or [])
     if allow_constant:
         given["codec.allow_constant"] = True
-    untouched = resume and run.exists() and preset is None and config is None and not given
-    settings = None if untouched else resolve(preset or DEFAULT_PRESET, config, given)
+    begun = resume and run.exists() and preset is None  # then the run's own settings are where to start from
+    settings = resolve(preset or DEFAULT_PRESET, config, given)
     with waiting(f"reading {train} and loading PyTorch"):
         from timediff.cohort import read_cohort
         from timediff.generators.registry import generator as lookup
         from timediff.generators.run import Run
 
-        if settings is None:  # resuming without a word about settings: the run's own
-            begun = Run.open(run)
-            settings, generator = begun.settings, begun.provenance.get("generator", generator)
+        if begun:
+            found = Run.open(run)
+            generator = found.provenance.get("generator", generator)
+            settings = resolve(found.settings, config, given)
         model = lookup(generator)(settings=settings)
         cohort = read_cohort(train)
         cohort = cohort if horizon is None else cohort.horizon(horizon)
@@ -206,8 +220,9 @@ def fit(
         with bar("fitting") as progress:
             model.fit(cohort, seed=seed, run=run, resume=resume, progress=progress, say=say)
     except Stopped as stop:
-        again = f"timediff fit {train} {run} --resume" + ("" if horizon is None else f" --horizon {horizon}")
-        raise Stopped(f"{stop}; saved. Go on with: {again}") from stop
+        again = ["timediff", "fit", str(train), str(run), "--resume"]
+        again += [] if horizon is None else ["--horizon", str(horizon)]
+        raise Stopped(f"{stop}; saved. Go on with: {shlex.join(again)}") from stop
     say(f"{run}: fitted. Next: timediff sample {run} OUT -n 1000")
 
 

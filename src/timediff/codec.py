@@ -18,6 +18,7 @@ from timediff.errors import Problems, TimeDiffError
 from timediff.schema import Feature, Schema, multiples
 from timediff.tables import Array, Floats
 
+FINEST = 2**21  # steps of the resolution that [−1, 1] in single precision can tell apart, with a margin
 SPARSE_FLOOR = -0.8  # a sparse feature's values use [−0.8, 1]; its missing values lie at −1, below them
 
 
@@ -44,7 +45,7 @@ class Channel:
 @dataclass(frozen=True)
 class Encoded:
     continuous: npt.NDArray[np.float32]  # (N, L, P_r)
-    discrete: npt.NDArray[np.int16]  # (N, L, P_d)
+    discrete: npt.NDArray[np.int32]  # (N, L, P_d)
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,8 @@ class Codec:
             if known.constant and not settings.allow_constant:
                 what = "has no value at all" if np.isnan(known.fill) else f"is always {_shown(feature, known.fill)}"
                 found.append(f"{feature.name!r} {what}: remove the column, or carry it through with --allow-constant")
+            elif not feature.discrete and not known.constant:
+                found += _unlearnable(feature, known, settings)
         for name in settings.sparse:
             if name not in {f.name for f in schema.temporal if not f.discrete}:
                 found.append(f"codec.sparse names {name!r}, which is not a continuous temporal feature")
@@ -92,14 +95,15 @@ class Codec:
             known = self.statistics[feature.name]
             if not known.constant:
                 yield Channel(feature.name, "value", len(feature.classes))
-            if known.missing and feature.name not in self.sparse and not np.isnan(known.fill):
+            sparse = feature.name in self.sparse and not known.constant
+            if known.missing and not sparse and not np.isnan(known.fill):
                 yield Channel(feature.name, "mask", 2)
 
     def encode(self, cohort: Cohort) -> Encoded:
         refuse_ragged(cohort)
         shape = (len(cohort), cohort.schema.steps)
         continuous = np.empty((*shape, len(self.continuous)), np.float32)
-        discrete = np.empty((*shape, len(self.discrete)), np.int16)
+        discrete = np.empty((*shape, len(self.discrete)), np.int32)
         for target, channels in ((continuous, self.continuous), (discrete, self.discrete)):
             for i, channel in enumerate(channels):
                 values = np.asarray(cohort.values(channel.feature), np.float64)
@@ -187,6 +191,19 @@ def refuse_ragged(cohort: Cohort) -> None:
     )
 
 
+def _unlearnable(feature: Feature, known: Statistics, settings: CodecSettings) -> list[str]:
+    """What keeps a continuous feature from coming back as it went in."""
+    found = []
+    if settings.scale == "bounds" and feature.bounds is None:
+        found.append(f"codec.scale is 'bounds', but {feature.name!r} has none: give it bounds in schema.toml")
+    if feature.resolution and (known.high - known.low) / feature.resolution > FINEST:
+        found.append(
+            f"{feature.name!r} spans more than {FINEST:,} times its resolution, too fine for single precision: "
+            "give it a coarser resolution, or none"
+        )
+    return found
+
+
 def _statistics(feature: Feature, values: Array, settings: CodecSettings) -> Statistics:
     observed = values[~np.isnan(values)]
     missing = len(observed) < values.size
@@ -211,7 +228,7 @@ def _rounded(feature: Feature, values: Floats) -> Floats:
     steps: Floats = np.round(values / r)
     if feature.bounds:
         steps = np.clip(steps, *multiples(feature.bounds, r))
-    decimals = max(0, 3 - int(np.floor(np.log10(r))))  # 368 · 0.1 is 36.800000000000004 otherwise
+    decimals = max(0, 9 - int(np.floor(np.log10(r))))  # 368 · 0.1 is 36.800000000000004 otherwise
     rounded: Floats = np.round(steps * r, decimals)
     return rounded
 

@@ -95,18 +95,30 @@ class Settings:
 
 
 def resolve(
-    preset: str = DEFAULT_PRESET, config: str | Path | None = None, assignments: Mapping[str, Any] | None = None
+    preset: str | Settings = DEFAULT_PRESET,
+    config: str | Path | None = None,
+    assignments: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """A preset, then a TOML file, then single settings by dotted path; each goes before the last."""
-    settings = Settings().updated(_preset(preset), f"preset {preset}")
+    """A preset (or settings to start from), then a TOML file, then single settings by dotted path."""
+    settings = preset if isinstance(preset, Settings) else Settings().updated(_preset(preset), f"preset {preset}")
     if config is not None:
         settings = settings.updated(_file(Path(config)), str(config))
-    for path, value in (assignments or {}).items():
-        table: Any = value
-        for key in reversed(path.split(".")):
-            table = {key: table}
-        settings = settings.updated(table, f"setting {path}")
-    return settings
+    return settings.updated(_nested(assignments or {}), "settings")
+
+
+def _nested(assignments: Mapping[str, Any]) -> dict[str, Any]:
+    """{"training.lr": 1} → {"training": {"lr": 1}}."""
+    nested: dict[str, Any] = {}
+    for path, value in assignments.items():
+        *tables, key = path.split(".")
+        table = nested
+        for name in tables:
+            inner = table.setdefault(name, {})
+            if not isinstance(inner, dict):
+                raise TimeDiffError(f"{name} was given a value and a setting of its own ({path}): give one of them.")
+            table = inner
+        table[key] = value
+    return nested
 
 
 def parse_assignment(text: str) -> tuple[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
@@ -46,7 +47,7 @@ def bar(what: str) -> Iterator[Progress]:
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
     """For what cannot say how far it is, such as the first import of PyTorch."""
-    with console.status(what):
+    with console.status(escape(what)):
         yield
 
 

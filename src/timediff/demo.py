@@ -15,11 +15,14 @@ SETTINGS: dict[str, Any] = {"training.steps": 1800, "training.lr": 5e-3}  # for 
 
 def demo(out: Path, *, seed: int = 0) -> Path:
     """Runs the whole way once and returns the path of the report."""
+    from timediff.report.page import require_plotly, write_comparison
+
     started = time.monotonic()
     if out.exists():
         if not (out / MARK).is_file():
             raise TimeDiffError(f"{out} exists and is not a demo's folder: choose another with --out, or remove it.")
         shutil.rmtree(out)
+    require_plotly()
     out.mkdir(parents=True)
     (out / MARK).touch()
 
@@ -28,7 +31,6 @@ def demo(out: Path, *, seed: int = 0) -> Path:
         from timediff.generators.streaming import sample_to
         from timediff.generators.timediff import TimeDiff
         from timediff.metrics.marginals import marginals
-        from timediff.report.page import write_comparison
         from timediff.report.terminal import marginals_table
         from timediff.sources.simulated import simulate_to
 

@@ -22,6 +22,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     refuse_existing(path)
     partial = path.parent / f".{path.name}.partial-{os.getpid()}"
     with explained(path):
+        shutil.rmtree(partial, ignore_errors=True)  # of a killed process that had the same number
         partial.mkdir(parents=True)
         try:
             yield partial

@@ -1,42 +1,35 @@
 """Randomness as an argument: noise that depends on a key alone, never on who draws it or in what order."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from timediff.seeding import sequence, stream
+
 BLOCK = 500  # stays that share one stream of noise when sampling
-_PURPOSES = {"order": 0, "training": 1, "sampling": 2, "weights": 3}
-Purpose = Literal["order", "training", "sampling", "weights"]
 
 
-def sequence(purpose: Purpose, *key: int) -> np.random.SeedSequence:
-    return np.random.SeedSequence([_PURPOSES[purpose], *key])
-
-
-def seed_torch(purpose: Purpose, *key: int) -> int:
-    """A 64-bit seed for PyTorch's own generators."""
+def seed_torch(purpose: str, *key: int) -> int:
+    """A 63-bit seed for PyTorch's own generators."""
     return int(sequence(purpose, *key).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 class Noise:
     """Standard normal and uniform draws for several blocks of rows at once, each block from its own stream.
 
-    Every call draws whole blocks of `block` rows and keeps the first rows[i] of block i, so a shorter last block has
-    the same rows as a full one. On the CPU the streams are NumPy's, the same in every PyTorch: its own CPU generator
-    keeps only 32 bits of its seed, too few for millions of stays.
+    The first rows of a block are the same whether or not the others are drawn. On the CPU the streams are NumPy's, the
+    same in every PyTorch: its own CPU generator keeps only 32 bits of its seed, too few for millions of stays.
     """
 
     def __init__(
-        self, purpose: Purpose, keys: Sequence[tuple[int, ...]], rows: Sequence[int], block: int, device: torch.device
+        self, purpose: str, keys: Sequence[tuple[int, ...]], rows: Sequence[int], block: int, device: torch.device
     ) -> None:
         self.rows, self.block, self.device = list(rows), block, device
+        self._purpose, self._keys, self._draws = purpose, list(keys), 0
         if device.type == "cuda":
             self._cuda = [torch.Generator(device).manual_seed(seed_torch(purpose, *key)) for key in keys]
-        else:
-            self._numpy = [np.random.default_rng(sequence(purpose, *key)) for key in keys]
 
     @property
     def total(self) -> int:
@@ -55,19 +48,23 @@ class Noise:
         # Scaled in double: float32 · T could round up to T itself.
         return (self.uniform().double() * high).long().clamp_(max=high - 1)
 
-    def _draw(self, kind: Literal["normal", "uniform"], shape: tuple[int, ...]) -> Tensor:
-        size = (self.block, *shape)
+    def _draw(self, kind: str, shape: tuple[int, ...]) -> Tensor:
         if self.device.type == "cuda":
-            draw = torch.randn if kind == "normal" else torch.rand
+            # What a row gets depends on how many are drawn, so whole blocks are drawn and cut.
+            draw, size = (torch.randn if kind == "normal" else torch.rand), (self.block, *shape)
             parts = [
                 draw(size, generator=g, device=self.device)[:n] for g, n in zip(self._cuda, self.rows, strict=True)
             ]
         else:
-            parts = []
-            for generator, n in zip(self._numpy, self.rows, strict=True):
-                method = generator.standard_normal if kind == "normal" else generator.random
-                parts.append(torch.from_numpy(method(size, dtype=np.float32))[:n].to(self.device))
+            parts = [self._numpy(kind, key, (n, *shape)) for key, n in zip(self._keys, self.rows, strict=True)]
+        self._draws += 1
         return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def _numpy(self, kind: str, key: tuple[int, ...], size: tuple[int, ...]) -> Tensor:
+        # A stream for every draw, which fills rows in order: fewer rows are the first of more.
+        generator = stream(self._purpose, *key, self._draws)
+        values = generator.standard_normal if kind == "normal" else generator.random
+        return torch.from_numpy(values(size, dtype=np.float32)).to(self.device)
 
 
 def sampling_noise(seed: int, first_block: int, stays: int, device: torch.device) -> Noise:

@@ -15,6 +15,7 @@ Scope = Literal["temporal", "static"]
 Role = Literal["label", "patient", "order"]
 
 FORMAT = 1
+MOST_STEPS = 1_000_000
 RESERVED = ("stay_id", "step", "length")
 
 
@@ -45,6 +46,10 @@ class Feature:
     def generated(self) -> bool:
         """Patient and order only arrange stays; they are never learnt nor generated."""
         return self.role in (None, "label")
+
+    @property
+    def stratifies(self) -> bool:
+        return self.discrete and self.generated and self.scope == "static"
 
     def problems(self) -> list[str]:
         def wrong(what: str) -> str:
@@ -82,10 +87,12 @@ class Feature:
             found.append(wrong(f"a binary feature has two classes, not {len(self.classes)}"))
         if self.kind == "categorical" and self.generated and len(self.classes) < 2:
             found.append(wrong("a categorical feature needs a list of at least two classes"))
-        if len(set(self.classes)) < len(self.classes):
-            found.append(wrong("a class is named twice"))
         if not (all(isinstance(c, str) for c in self.classes) or all(type(c) is int for c in self.classes)):
             found.append(wrong("classes are all text or all whole numbers"))
+        elif len(set(self.classes)) < len(self.classes):
+            found.append(wrong("a class is named twice"))
+        if self.unit is not None and not isinstance(self.unit, str):
+            found.append(wrong(f"unit is {self.unit!r}; expected a text"))
         return found
 
     @staticmethod
@@ -104,8 +111,8 @@ class Feature:
                 found.append(f"feature {name!r}: bounds must be two numbers, such as [0, 300]")
             else:
                 values["bounds"] = tuple(bounds)
-        if resolution is not None and not _number(resolution):
-            found.append(f"feature {name!r}: resolution must be a number")
+        if resolution is not None and not (_number(resolution) and abs(resolution) >= 1e-300):
+            found.append(f"feature {name!r}: resolution must be a positive number")
         if classes is not None and not isinstance(classes, list):
             found.append(f"feature {name!r}: classes must be a list")
         elif classes is not None:
@@ -184,8 +191,8 @@ class Schema:
                 found.append(f"only one feature can be the {role}, not {len(holders)}: {', '.join(holders)}")
         if not self.temporal:
             found.append("no temporal feature: a stay needs at least one series")
-        if self.steps < 1:
-            found.append(f"grid.steps is {self.steps}; expected a whole number of at least 1")
+        if not 1 <= self.steps <= MOST_STEPS:
+            found.append(f"grid.steps is {self.steps}; expected a whole number from 1 to {MOST_STEPS:,}")
         if not re.fullmatch(r"[0-9.]*\s*[A-Za-z]+", self.step):
             found.append(f"grid.step is {self.step!r}; expected a duration such as '1h', '5min' or '1d'")
         if not 0 < self.split.test < 1:
@@ -198,6 +205,8 @@ class Schema:
             column = getattr(self.split, key)
             if column is not None and column not in {feature.name for feature in self.static}:
                 found.append(f"split.{key} names {column!r}, which is not a static feature")
+            elif key == "stratify" and column is not None and not self[column].stratifies:
+                found.append(f"split.stratify names {column!r}; expected a binary or categorical feature")
         return found
 
     def to_toml(self) -> str:
@@ -223,9 +232,11 @@ class Schema:
             table = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise Problems(where, [f"not valid TOML ({error})"]) from error
-        if isinstance(version := table.get("format"), int) and version > FORMAT:
+        if type(version := table.get("format")) is int and version > FORMAT:
             raise Problems(where, [f"written in format {version} by a newer TimeDiff; this one reads {FORMAT}"])
-        found = [] if version == FORMAT else [f"format is {version!r}; expected format = {FORMAT}"]
+        found = (
+            [] if version == FORMAT and version is not True else [f"format is {version!r}; expected format = {FORMAT}"]
+        )
         found += [f"unknown key {key!r}" for key in table if key not in ("format", "grid", "split", "feature")]
         grid, split, entries = table.get("grid", {}), table.get("split", {}), table.get("feature", [])
         if not isinstance(grid, dict) or type(grid.get("steps")) is not int or not isinstance(grid.get("step"), str):
@@ -255,9 +266,12 @@ class Schema:
 
 def multiples(bounds: tuple[float, float], resolution: float) -> tuple[float, float]:
     """The lowest and highest n with n · resolution inside the bounds."""
+    if max(map(abs, bounds)) / resolution > 1e15:  # so fine that a double cannot tell: any value will do
+        return bounds[0] / resolution, bounds[1] / resolution
     # The tolerance keeps a bound that is itself a multiple, such as 42 / 0.1 = 419.99999999999994.
     return math.ceil(bounds[0] / resolution - 1e-9), math.floor(bounds[1] / resolution + 1e-9)
 
 
 def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    """A finite number that a double can hold, neither a flag nor beyond 1e300."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300

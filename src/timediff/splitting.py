@@ -45,8 +45,8 @@ def _static(cohort: Cohort, name: str | None, purpose: str) -> Array:
         raise TimeDiffError(
             f"{purpose} names {name!r}; expected a static feature: {', '.join(known) or 'there is none'}."
         )
-    if purpose == "stratify" and not cohort.schema[name].discrete:
-        raise TimeDiffError(f"stratify names {name!r}, which is continuous; expected a binary or categorical feature.")
+    if purpose == "stratify" and not cohort.schema[name].stratifies:
+        raise TimeDiffError(f"stratify names {name!r}; expected a binary or categorical feature, such as the label.")
     return cohort.static[name]
 
 

@@ -26,6 +26,9 @@ class Arrays:
             raise Problems(where, ["static.parquet is missing, but the schema has static features"])
         self._check_columns("series.parquet", series, ["stay_id", "step"], schema.temporal)
         self._check_columns("static.parquet", static, ["stay_id"], schema.static, optional=("length",))
+        for file, table in (("series.parquet", series), ("static.parquet", static)):
+            if "stay_id" in table.column_names and _family(table["stay_id"].type) not in ("text", "number"):
+                self.problems.append(f"{file}: stay_id must be text or whole numbers, not {table['stay_id'].type}")
         if self.problems:
             raise Problems(where, self.problems)
 
@@ -62,7 +65,7 @@ class Arrays:
             self.problems.append(f"static.parquet: {column.null_count} rows have no stay_id")
         if repeated := len(column) - len(pc.unique(column)):
             self.problems.append(f"static.parquet: {repeated} rows repeat a stay_id; each stay has one row")
-        return _numpy(column)
+        return _numpy(_plain(column))
 
     def _lengths(self, static: pa.Table, stays: int, longest: int) -> Array:
         if "length" not in static.column_names:
@@ -89,7 +92,11 @@ class Arrays:
         if len(self.problems) > before:
             return None
         common = pa.string() if _family(ids.type) == "text" else pa.int64()
-        row = pc.index_in(ids.cast(common), value_set=stays.cast(common).combine_chunks())
+        try:
+            row = pc.index_in(_plain(ids).cast(common), value_set=_plain(stays).cast(common).combine_chunks())
+        except pa.ArrowException:
+            self.problems.append(f"stay_id must be text or whole numbers below 2⁶³, not {ids.type} with other values")
+            return None
         if row.null_count:
             self.problems.append(
                 f"series.parquet: {row.null_count} rows belong to a stay that static.parquet does not list"
@@ -114,9 +121,11 @@ class Arrays:
     def _column(self, feature: Feature, column: pa.ChunkedArray, file: str) -> Array:
         where = f"{file}, {feature.name!r}"
         if feature.role == "patient":
-            if column.null_count:
-                self.problems.append(f"{where}: {column.null_count} stays have no patient")
-            return _numpy(column)
+            patients = _numpy(_plain(column))
+            absent = column.null_count or int((patients != patients).sum())  # NaN, as pandas keeps a missing number
+            if absent:
+                self.problems.append(f"{where}: {absent} stays have no patient")
+            return patients
         values = self._classes(feature, column, where) if feature.discrete else self._numbers(feature, column, where)
         if feature.role in ("label", "order") and (absent := int(np.isnan(values).sum())):
             self.problems.append(f"{where}: the {feature.role} is missing for {absent} of {len(values)} stays")
@@ -129,7 +138,7 @@ class Arrays:
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
             self.problems.append(f"{where}: expected numbers, found {kind}")
             return np.full(len(column), np.nan)
-        values: Floats = column.cast(pa.float64()).to_numpy()
+        values: Floats = column.cast(pa.float64(), safe=False).to_numpy()
         if infinite := int(np.isinf(values).sum()):
             self.problems.append(f"{where}: {infinite} infinite values; a missing measurement is a null")
         if feature.bounds:
@@ -139,12 +148,11 @@ class Arrays:
         return values
 
     def _classes(self, feature: Feature, column: pa.ChunkedArray, where: str) -> Floats:
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
+        column = _plain(column)
         if pa.types.is_null(column.type):
             return np.full(len(column), np.nan)
         textual = isinstance(feature.classes[0], str)
-        if textual != (_family(column.type) == "text"):
+        if _family(column.type) != ("text" if textual else "number"):
             self.problems.append(
                 f"{where}: expected {'text' if textual else 'whole numbers'} from its classes "
                 f"({_some(feature.classes)}), found {column.type}"
@@ -153,7 +161,11 @@ class Arrays:
         if pa.types.is_floating(column.type):  # whole numbers with nulls, as pandas keeps them
             column = pa.chunked_array([pa.array(column.to_numpy(), from_pandas=True)])
         wanted = pa.string() if textual else pa.float64() if pa.types.is_floating(column.type) else pa.int64()
-        column = column.cast(wanted)
+        try:
+            column = column.cast(wanted)
+        except pa.ArrowException:
+            self.problems.append(f"{where}: {column.type} with values that are none of its classes")
+            return np.full(len(column), np.nan)
         index = pc.index_in(column, value_set=pa.array(feature.classes).cast(wanted))
         strange = pc.unique(column.filter(pc.and_(pc.is_null(index), pc.is_valid(column)))).to_pylist()
         if strange:
@@ -196,7 +208,14 @@ def _numpy(column: pa.ChunkedArray) -> Array:
     return np.asarray(column.combine_chunks().to_numpy(zero_copy_only=False))
 
 
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Without the dictionary that pandas' categories and R's factors have."""
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
 def _family(kind: pa.DataType) -> str:
+    if pa.types.is_dictionary(kind):
+        return _family(kind.value_type)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return "text"
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_floating(kind):

@@ -47,7 +47,7 @@ class Generator(ABC):
         progress: Progress = silent,
         **options: Any,
     ) -> Iterator[Cohort]:
-        """Synthetic stays `skip` … n − 1 in consecutive parts, each computed when it is asked for."""
+        """Synthetic stays `skip` (a multiple of 500) … n − 1 in consecutive parts, each computed when asked for."""
 
     @abstractmethod
     def save(self, path: str | Path) -> None:

@@ -18,6 +18,7 @@ from timediff.codec import Codec
 from timediff.config import Settings
 from timediff.errors import Problems, TimeDiffError
 from timediff.files import new_folder, sha256, write_atomically
+from timediff.progress import Say
 from timediff.schema import Schema
 from timediff.training.checkpoints import Checkpoints
 
@@ -75,22 +76,23 @@ class Run:
         self.provenance.update(facts, weights_sha256=sha256(self.path / "weights.safetensors"))
         write_atomically(self.path / "provenance.json", json.dumps(self.provenance, indent=2))
 
-    def weights(self) -> tuple[dict[str, Tensor], str | None]:
-        """The final weights; of an unfinished run those of its newest checkpoint, and a sentence that says so."""
+    def weights(self, say: Say) -> dict[str, Tensor]:
+        """The final weights; of an unfinished run those of its newest checkpoint, which is said."""
         path = self.path / "weights.safetensors"
         expected = self.provenance.get("weights_sha256")
         if expected is None:
-            checkpoint = Checkpoints(self.path / "checkpoints").newest(lambda line: None)
+            checkpoint = Checkpoints(self.path / "checkpoints").newest(say)
             if checkpoint is None:
                 raise TimeDiffError(
                     f"the run {self.path} has no weights yet: continue it with `timediff fit … --resume`."
                 )
             total = self.settings.training.steps
-            return checkpoint.parts["ema"], f"this run stopped at update {checkpoint.step:,} of {total:,}"
+            say(f"this run stopped at update {checkpoint.step:,} of {total:,}")
+            return checkpoint.parts["ema"]
         try:
             if sha256(path) != expected:
                 raise ValueError("weights.safetensors is not what was written")
-            return load_file(path), None
+            return load_file(path)
         except (OSError, ValueError, SafetensorError) as error:
             raise TimeDiffError(
                 f"the run folder {self.path} is damaged ({error}): fit again, or restore it."

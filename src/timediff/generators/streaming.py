@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from timediff.cohort import CHUNK, Cohort, table_writer
@@ -45,26 +46,45 @@ def sample_to(
 
 
 def _done(parts: Path, request: str, resume: bool, path: Path) -> int:
-    """How many stays an earlier try left."""
-    if not parts.exists():
+    """How many stays an earlier try left whole."""
+    previous = parts / "request.json"
+    if not previous.exists():  # nothing was begun, or it ended before the first part
         return 0
     if not resume:
         raise TimeDiffError(
             f"sampling {path} was stopped before it was done: add --resume to go on, or remove {parts} to start again."
         )
-    previous = parts / "request.json"
-    if not previous.is_file() or previous.read_text() != request:
+    if previous.read_text() != request:
         raise TimeDiffError(
             f"{parts} belongs to another sampling (number of stays, seed, run or settings differ): "
             "repeat the first command with --resume, or remove that folder to start again."
         )
-    return sum(pq.read_metadata(file).num_rows for file in parts.glob("static-*.parquet"))
+    done = 0
+    while stays := _stays_in(parts, done):
+        done += stays
+    for file in parts.glob("*-*.parquet"):  # what lies beyond the first gap or damage is made again
+        if int(file.stem.rpartition("-")[2]) >= done:
+            file.unlink()
+    return done
+
+
+def _stays_in(parts: Path, first: int) -> int:
+    """The number of stays in the part that begins with stay `first`; 0 where it is not there or damaged."""
+    try:
+        stays = {name: pq.read_table(_part(parts, name, first), columns=["stay_id"]) for name in ("series", "static")}
+    except (OSError, pa.ArrowException):
+        return 0
+    whole = pc.count_distinct(stays["series"]["stay_id"]).as_py() == stays["static"].num_rows
+    return stays["static"].num_rows if whole else 0
+
+
+def _part(parts: Path, name: str, first: int) -> Path:
+    return parts / f"{name}-{first:012d}.parquet"
 
 
 def _write_part(parts: Path, cohort: Cohort) -> None:
-    # The static table goes last: where it is, the part is whole.
     for name, table in zip(("series", "static"), cohort.tables(), strict=True):
-        target = parts / f"{name}-{int(cohort.stay_id[0]):012d}.parquet"
+        target = _part(parts, name, int(cohort.stay_id[0]))
         partial = target.with_suffix(".partial")
         pq.write_table(table, partial, compression="zstd")
         partial.replace(target)

@@ -76,8 +76,9 @@ class TimeDiff(Generator):
     @property
     def identity(self) -> str:
         state = self.fitted.network.state_dict()
-        content = b"".join(value.cpu().numpy().tobytes() for value in state.values())
-        return hashlib.sha256(content + self.fitted.codec.to_json().encode()).hexdigest()
+        content = [value.cpu().numpy().tobytes() for value in state.values()]
+        content += [self.fitted.codec.to_json().encode(), self.settings.to_toml().encode()]
+        return hashlib.sha256(b"".join(content)).hexdigest()
 
     def plan(self, cohort: Cohort) -> dict[str, Any]:
         """What `fit` would build for this cohort; it checks the cohort and trains nothing."""
@@ -131,10 +132,13 @@ class TimeDiff(Generator):
             network, objective, data, self.settings.training, seed=seed, accelerator=accelerator,
             folder=folder.path if folder else None, progress=progress, say=say,
         )  # fmt: skip
-        network.load_state_dict(weights)
-        self._fitted = Fitted(codec, network.eval(), seed, digest)
+        # A new network: the trained one is wrapped for its precision, and sampling is always in single.
+        averaged = self._network(codec)
+        averaged.load_state_dict(weights)
+        self._fitted = Fitted(codec, averaged.eval(), seed, digest)
         if folder and accelerator.is_main_process:
-            folder.finish(weights, updates=self.settings.training.steps, seconds=round(time.monotonic() - started, 1))
+            seconds = folder.provenance.get("seconds", 0) + time.monotonic() - started
+            folder.finish(weights, updates=self.settings.training.steps, seconds=round(seconds, 1))
         return self
 
     def stream(
@@ -148,6 +152,10 @@ class TimeDiff(Generator):
         **options: Any,
     ) -> Iterator[Cohort]:
         """Stays skip … n − 1 a compute batch at a time; options are those of [sampling], such as steps=50."""
+        if skip % BLOCK:
+            raise ValueError(
+                f"skip is {skip}; noise belongs to blocks of {BLOCK} stays, so expected a multiple of that"
+            )
         return self._parts(n, seed, skip, length or self.schema.steps, progress, self._sampling(options))
 
     def _parts(
@@ -172,7 +180,7 @@ class TimeDiff(Generator):
             with torch.inference_mode(), full_precision():
                 sampler = SAMPLERS[sampling.sampler]
                 x, c = sampler(process, network, noise, length, steps, tick=tick)
-            yield codec.decode(Encoded(x.cpu().numpy(), c.to(torch.int16).cpu().numpy()), first_id=start)
+            yield codec.decode(Encoded(x.cpu().numpy(), c.to(torch.int32).cpu().numpy()), first_id=start)
 
     def save(self, path: str | Path) -> None:
         fitted = self.fitted
@@ -184,9 +192,7 @@ class TimeDiff(Generator):
     def load(cls, path: str | Path, say: Say = unheard) -> Self:
         run = Run.open(Path(path))
         model = cls(settings=run.settings)
-        weights, note = run.weights()
-        if note:
-            say(note)
+        weights = run.weights(say)
         network = model._network(run.codec)
         try:
             network.load_state_dict(weights)

@@ -69,10 +69,14 @@ matchMedia('print').addEventListener('change', figures);
 """
 
 
-def write_comparison(path: Path, real: Cohort, synthetic: Cohort, *, title: str, facts: Mapping[str, str]) -> None:
-    """Writes one HTML file with everything in it: facts, marginals, trajectories, synthetic stays, missingness."""
+def require_plotly() -> None:
     if importlib.util.find_spec("plotly") is None:
         raise TimeDiffError("a report needs plotly, which is not installed: pip install 'timediff[evaluate]'")
+
+
+def write_comparison(path: Path, real: Cohort, synthetic: Cohort, *, title: str, facts: Mapping[str, str]) -> None:
+    """Writes one HTML file with everything in it: facts, marginals, trajectories, synthetic stays, missingness."""
+    require_plotly()
     from plotly.offline import get_plotlyjs
 
     from timediff.report import figures

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from timediff import seeding
 from timediff.cohort import Cohort, concatenate, table_writer
 from timediff.errors import TimeDiffError
 from timediff.files import new_folder
@@ -78,7 +79,7 @@ def simulate_to(path: str | Path, stays: int, *, steps: int = 48, seed: int = 0,
 def stream(stays: int, *, steps: int, seed: int, steps_per_hour: int = 1) -> Iterator[Cohort]:
     """The stays in blocks, each from its own stream of random numbers."""
     for block, start in enumerate(range(0, stays, BLOCK)):
-        rng = np.random.default_rng(np.random.SeedSequence([seed, steps, steps_per_hour, block]))
+        rng = seeding.stream("simulation", seed, steps, steps_per_hour, block)
         yield _block(rng, start + 1, min(BLOCK, stays - start), steps, steps_per_hour)
 
 

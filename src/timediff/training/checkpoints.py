@@ -56,7 +56,7 @@ class Checkpoints:
                 return _read(path)
             except (OSError, ValueError, KeyError, SafetensorError) as error:
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-                skipped(f"{path.name} is damaged ({reason}); the one before it is used instead")
+                skipped(f"the checkpoint {path.name} is damaged ({reason}) and is skipped")
         return None
 
     def _newest_first(self) -> list[Path]:

@@ -1,7 +1,6 @@
 """The log of a run: JSON lines for programs, TensorBoard for eyes."""
 
 import json
-import socket
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,6 +19,8 @@ class Log:
         self._tensorboard = folder / "tensorboard"
         _without_host(self._tensorboard)
         self._board: Any = SummaryWriter(str(self._tensorboard), purge_step=after + 1)
+        self._board.flush()  # makes the file, which can then be renamed while it is open
+        _without_host(self._tensorboard)
 
     def __enter__(self) -> "Log":
         return self
@@ -39,8 +40,9 @@ class Log:
 def _without_host(folder: Path) -> None:
     """TensorBoard puts the machine's name into its files' names, and a run folder may be given away."""
     for file in folder.glob("events.out.tfevents.*"):
-        name = file.name.replace(f".{socket.gethostname()}.", ".timediff.")
-        file.rename(file.with_name(name))
+        # events.out.tfevents.TIME.HOST.PROCESS.NUMBER, and a host may have dots in its name
+        parts = file.name.split(".")
+        file.rename(file.with_name(".".join([*parts[:4], "timediff", *parts[-2:]])))
 
 
 def _step(line: str) -> float:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import torch
 from accelerate import Accelerator
@@ -93,30 +92,38 @@ def train(
                     sums[name] = sums.get(name, torch.zeros((), device=device)) + value.detach()
             ema.update(network, step)
             since, done = since + 1, step + 1
-            if done % settings.log_every == 0 or done == settings.steps:
+            last = done == settings.steps
+            means = {}
+            if done % settings.log_every == 0 or last:
                 means = {name: float(total) / (since * settings.accumulate) for name, total in sums.items()}
-                if not math.isfinite(means["total"]):
-                    raise TimeDiffError(
-                        f"the loss is no longer a number at update {done}: lower training.lr"
-                        + (
-                            f" (now {settings.lr:g}) and start again; checkpoints up to {written} are sound."
-                            if folder
-                            else "."
-                        )
-                    )
                 rate = since * settings.accumulate * settings.batch / (time.monotonic() - clock)
                 if isinstance(log, Log):
                     log.write(done, {**means, "lr": learning_rate(settings, step), "stays_per_second": rate})
-                progress(done, settings.steps, loss=means["total"], rate=rate)
                 sums, since, clock = {}, 0, time.monotonic()
-            else:
-                progress(done, settings.steps)
-            if done % settings.checkpoint_every == 0 or done == settings.steps or stop.requested:
+            progress(done, settings.steps, **({"loss": means["total"], "rate": rate} if means else {}))
+            stopping = stop.requested and not last
+            saving = done % settings.checkpoint_every == 0 or last or stopping
+            if means or saving:
+                _require_numbers(means.get("total", 0.0), network, done, settings, written if folder else None)
+            if saving:
                 save(done)
                 written = done
-            if stop.requested and done < settings.steps:
+            if stopping:
                 raise Stopped(f"stopped at update {done:,} of {settings.steps:,}")
     return ema.weights
+
+
+def _require_numbers(
+    loss: float, network: nn.Module, done: int, settings: TrainingSettings, written: int | None
+) -> None:
+    """A loss or a weight that is no number is never saved."""
+    if math.isfinite(loss) and all(bool(torch.isfinite(value).all()) for value in network.parameters()):
+        return
+    kept = "" if not written else f" The checkpoint of update {written:,} is sound."
+    raise TimeDiffError(
+        f"training broke down before update {done:,}: the loss or a weight is no longer a number. "
+        f"Start again with a lower training.lr than {settings.lr:g}.{kept}"
+    )
 
 
 def make_accelerator(settings: TrainingSettings) -> Accelerator:
@@ -148,7 +155,7 @@ class Share(Noise):
         self._whole, self._rows = noise, rows
         self.rows, self.block, self.device = [rows.stop - rows.start], noise.block, noise.device
 
-    def _draw(self, kind: Any, shape: tuple[int, ...]) -> Tensor:
+    def _draw(self, kind: str, shape: tuple[int, ...]) -> Tensor:
         return self._whole._draw(kind, shape)[self._rows]
 
 
@@ -162,6 +169,7 @@ def _restore(
     checkpoint = checkpoints.newest(say) if checkpoints else None
     if checkpoint is None:
         return 0
+    say(f"going on from update {checkpoint.step:,}")
     network.load_state_dict(checkpoint.parts["model"])
     ema.load(checkpoint.parts["ema"])
     state: dict[int, dict[str, Tensor]] = {}

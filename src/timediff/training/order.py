@@ -1,10 +1,9 @@
 """Which stays an update sees: each once an epoch, in an order that depends on seed and epoch alone."""
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from timediff.randomness import sequence
+from timediff.seeding import stream
 
 
 class Order:
@@ -17,6 +16,6 @@ class Order:
         """The stays (batch,) of the batch with this number, counted from the start of training."""
         epoch, place = divmod(number, self.batches)
         if epoch != self._epoch:
-            permutation = np.random.default_rng(sequence("order", self.seed, epoch)).permutation(self.stays)
+            permutation = stream("order", self.seed, epoch).permutation(self.stays)
             self._epoch, self._order = epoch, torch.from_numpy(permutation).to(self.device)
         return self._order[place * self.batch : (place + 1) * self.batch]
