@@ -143,6 +143,16 @@ def peak_kilobytes() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def help_seconds() -> float:
+    """The quickest of five `timediff --help`."""
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "timediff", "--help"], capture_output=True, check=True)
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
 def simulation() -> dict[str, Any]:
     started = time.perf_counter()
     td.simulate(100_000, steps=48, seed=0)
@@ -169,6 +179,7 @@ def main() -> None:
         "shapes": {shape: shape_results(shape, arguments.seconds) for shape in arguments.shapes},
         "sampling_memory": peak_memory(),
         "simulation": simulation(),
+        "help_seconds": help_seconds(),
     }
     print(json.dumps(json.loads(json.dumps(results), parse_float=lambda text: float(f"{float(text):.4g}")), indent=2))
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from timediff.codec import Codec, Encoded, refuse_ragged
 from timediff.cohort import Cohort
 from timediff.config import DEFAULT_PRESET, SamplingSettings, Settings, resolve
-from timediff.diffusion.mixed import MixedDiffusion
+from timediff.diffusion.mixed import Denoiser, MixedDiffusion
 from timediff.diffusion.samplers import SAMPLERS
 from timediff.diffusion.schedules import SCHEDULES, subset
 from timediff.errors import TimeDiffError
@@ -27,6 +27,7 @@ from timediff.schema import Schema
 from timediff.training.loop import make_accelerator, train
 
 BLOCKS_AT_ONCE = {"cpu": 1, "cuda": 20}
+CACHED_CELLS = 9000  # stays × steps; on two cores 72-step stays sample 1.7 times as fast as 500 stays at once
 
 
 @dataclass
@@ -35,6 +36,15 @@ class Fitted:
     network: nn.Module
     seed: int
     data_sha256: str
+
+
+def in_slices(network: nn.Module, rows: int) -> Denoiser:
+    """The network on a few stays at a time: what a CPU's cache holds is done sooner than the whole batch at once."""
+
+    def denoise(x: Tensor, t: Tensor) -> Tensor:
+        return torch.cat([network(x[i : i + rows], t[i : i + rows]) for i in range(0, len(x), rows)])
+
+    return denoise
 
 
 @contextmanager
@@ -165,6 +175,7 @@ class TimeDiff(Generator):
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         network.to(device)
         process = self._process(codec, device)
+        denoise = network if device.type == "cuda" else in_slices(network, max(32, CACHED_CELLS // length))
         steps = subset(process.steps, sampling.steps)
         batch = BLOCK * (-(-sampling.batch // BLOCK) if sampling.batch else BLOCKS_AT_ONCE[device.type])
         starts = range(skip, n, batch)
@@ -179,7 +190,7 @@ class TimeDiff(Generator):
             noise = sampling_noise(seed, start // BLOCK, min(batch, n - start), device)
             with torch.inference_mode(), full_precision():
                 sampler = SAMPLERS[sampling.sampler]
-                x, c = sampler(process, network, noise, length, steps, tick=tick)
+                x, c = sampler(process, denoise, noise, length, steps, tick=tick)
             yield codec.decode(Encoded(x.cpu().numpy(), c.to(torch.int32).cpu().numpy()), first_id=start)
 
     def save(self, path: str | Path) -> None:
