@@ -50,12 +50,15 @@ def in_slices(network: nn.Module, rows: int) -> Denoiser:
 @contextmanager
 def full_precision() -> Iterator[None]:
     """No TF32: its rounding depends on the batch, and a rounded probability now and then flips a class."""
-    before = torch.backends.cudnn.allow_tf32
-    torch.backends.cudnn.allow_tf32 = False
+    switches: list[Any] = [torch.backends.cudnn, torch.backends.cuda.matmul]
+    before = [switch.allow_tf32 for switch in switches]
+    for switch in switches:
+        switch.allow_tf32 = False
     try:
         yield
     finally:
-        torch.backends.cudnn.allow_tf32 = before
+        for switch, value in zip(switches, before, strict=True):
+            switch.allow_tf32 = value
 
 
 class TimeDiff(Generator):
