@@ -1,17 +1,13 @@
 """Settings: frozen dataclasses ⇄ TOML. The defaults are the paper's; presets and files say what differs."""
 
-import difflib
-import math
 import tomllib
-import types
-import typing
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from timediff import toml
+from timediff import toml, typed
 from timediff.errors import Problems, TimeDiffError
 
 DEFAULT_PRESET = "fast"
@@ -79,18 +75,14 @@ class Settings:
 
     def updated(self, table: Mapping[str, Any], where: str = "settings") -> "Settings":
         """These settings with those of a nested table (as from TOML) in their place."""
-        found: list[str] = []
-        updated = _updated(self, table, "", found)
-        if found:
-            raise Problems(where, found)
-        return typing.cast(Settings, updated)
+        return typed.update(self, table, where)
 
     def to_toml(self) -> str:
-        return toml.dumps(_plain(asdict(self)))
+        return toml.dumps(typed.plain(self))
 
     def differences(self, other: "Settings") -> dict[str, tuple[Any, Any]]:
         """Dotted paths whose values differ, with both values."""
-        mine, theirs = _flat(asdict(self)), _flat(asdict(other))
+        mine, theirs = typed.flat(self), typed.flat(other)
         return {path: (mine[path], theirs[path]) for path in mine if mine[path] != theirs[path]}
 
 
@@ -152,72 +144,6 @@ def _file(path: Path) -> dict[str, Any]:
         raise TimeDiffError(f"{path} is not valid TOML: {error}") from error
 
 
-def _updated(settings: Any, table: Mapping[str, Any], prefix: str, found: list[str]) -> Any:
-    known = {_key(f.name): f.name for f in fields(settings)}
-    hints = typing.get_type_hints(type(settings))
-    changes: dict[str, Any] = {}
-    for key, value in table.items():
-        path = f"{prefix}{key}"
-        if key not in known:
-            found.append(f"there is no setting {path}; {_nearest(path)}")
-            continue
-        current, expected = getattr(settings, known[key]), hints[known[key]]
-        if is_dataclass(current):
-            if isinstance(value, Mapping):
-                changes[known[key]] = _updated(current, value, f"{path}.", found)
-            else:
-                found.append(
-                    f"{path} is a table of settings; set one of them, such as {path}.{_key(fields(current)[0].name)}"
-                )
-            continue
-        try:
-            changes[known[key]] = _converted(value, expected)
-        except TypeError:
-            found.append(f"{path} is {value!r}; expected {_described(expected)}")
-    return settings if found else replace(settings, **changes)
-
-
-def _converted(value: Any, expected: Any) -> Any:
-    """The value as the type a setting has, or TypeError; a whole number serves where a number is wanted."""
-    origin, arguments = typing.get_origin(expected), typing.get_args(expected)
-    if origin is Literal:
-        if value in arguments and isinstance(value, str):
-            return value
-    elif origin is types.UnionType:  # X | None; "unset" is how a command line says None
-        return None if value in (None, "unset") else _converted(value, arguments[0])
-    elif origin is tuple:
-        if isinstance(value, list | tuple):
-            inner = arguments[:1] * len(value) if arguments[1:] == (...,) else arguments
-            if len(inner) == len(value):
-                return tuple(_converted(item, kind) for item, kind in zip(value, inner, strict=True))
-    elif expected is float:
-        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-            return float(value)
-    elif type(value) is expected:
-        return value
-    raise TypeError
-
-
-def _described(expected: Any) -> str:
-    origin, arguments = typing.get_origin(expected), typing.get_args(expected)
-    if origin is Literal:
-        return f"one of {', '.join(arguments)}"
-    if origin is types.UnionType:
-        return f"{_described(arguments[0])}, or unset"
-    if origin is tuple:
-        many = arguments[1:] == (...,)
-        return f"a list of {_described(arguments[0])}s" if many else f"a list of {len(arguments)} numbers"
-    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[expected]
-
-
-def _nearest(path: str) -> str:
-    every = list(_flat(asdict(Settings())))
-    ends = {p.rpartition(".")[2]: p for p in every}
-    close = difflib.get_close_matches(path, every, n=1, cutoff=0.6)
-    close = close or [ends[e] for e in difflib.get_close_matches(path.rpartition(".")[2], ends, n=1, cutoff=0.6)]
-    return f"did you mean {close[0]}?" if close else f"the settings are {', '.join(every)}"
-
-
 def _out_of_range(settings: Settings) -> list[str]:
     t, d, m, s = settings.training, settings.diffusion, settings.model, settings.sampling
     whole = {
@@ -240,19 +166,3 @@ def _out_of_range(settings: Settings) -> list[str]:
     if s.steps is not None and s.steps > d.steps:
         found.append(f"sampling.steps is {s.steps}; expected at most diffusion.steps, which is {d.steps}")
     return found
-
-
-def _key(name: str) -> str:
-    return name.rstrip("_")  # `lambda` is a word of Python's, so its field is `lambda_`
-
-
-def _plain(table: dict[str, Any]) -> dict[str, Any]:
-    return {_key(k): _plain(v) if isinstance(v, dict) else v for k, v in table.items()}
-
-
-def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in table.items():
-        path = f"{prefix}{_key(key)}"
-        flat |= _flat(value, f"{path}.") if isinstance(value, dict) else {path: value}
-    return flat

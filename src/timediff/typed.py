@@ -1,0 +1,132 @@
+"""Frozen dataclasses of settings ⇄ nested tables, as TOML has them. A mistake names what was meant."""
+
+import difflib
+import math
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass, replace
+from typing import Any, Literal, TypeVar
+
+from timediff.errors import Problems
+
+T = TypeVar("T")
+
+
+def update(settings: T, table: Mapping[str, Any], where: str) -> T:
+    """`settings` with the values of a table in their place; all that is wrong is said at once."""
+    found: list[str] = []
+    updated = _updated(settings, table, "", found, list(flat(settings)))
+    if found:
+        raise Problems(where, found)
+    return typing.cast(T, updated)
+
+
+def build(kind: type[T], table: Mapping[str, Any], where: str) -> T:
+    """A dataclass from a table that gives at least what has no default."""
+    found: list[str] = []
+    built = _built(kind, table, "", found)
+    if found:
+        raise Problems(where, found)
+    return typing.cast(T, built)
+
+
+def plain(settings: Any) -> dict[str, Any]:
+    """A dataclass as nested tables and lists, ready for TOML."""
+    return {_key(f.name): _plain(getattr(settings, f.name)) for f in fields(settings)}
+
+
+def flat(settings: Any, prefix: str = "") -> dict[str, Any]:
+    """Values by dotted path; lists of tables are values."""
+    found: dict[str, Any] = {}
+    for f in fields(settings):
+        path, value = f"{prefix}{_key(f.name)}", getattr(settings, f.name)
+        found |= flat(value, f"{path}.") if is_dataclass(value) else {path: value}
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return plain(value)
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _updated(settings: Any, table: Mapping[str, Any], prefix: str, found: list[str], every: list[str]) -> Any:
+    known, hints = {_key(f.name): f.name for f in fields(settings)}, typing.get_type_hints(type(settings))
+    before = len(found)
+    changes: dict[str, Any] = {}
+    for key, value in table.items():
+        path = f"{prefix}{key}"
+        if key not in known:
+            found.append(f"there is no setting {path}; {_nearest(path, every)}")
+            continue
+        current = getattr(settings, known[key])
+        if not is_dataclass(current):
+            changes[known[key]] = _converted(value, hints[known[key]], path, found)
+        elif isinstance(value, Mapping):
+            changes[known[key]] = _updated(current, value, f"{path}.", found, every)
+        else:
+            first = _key(fields(current)[0].name)
+            found.append(f"{path} is a table of settings; set one of them, such as {path}.{first}")
+    return settings if len(found) > before else replace(settings, **changes)
+
+
+def _built(kind: Any, table: Mapping[str, Any], prefix: str, found: list[str]) -> Any:
+    known, hints = {_key(f.name): f for f in fields(kind)}, typing.get_type_hints(kind)
+    before = len(found)
+    values = {}
+    for key, value in table.items():
+        if key in known:
+            values[known[key].name] = _converted(value, hints[known[key].name], f"{prefix}{key}", found)
+        else:
+            found.append(f"there is no setting {prefix}{key}; {_nearest(key, list(known))}")
+    for key, f in known.items():
+        if key not in table and f.default is MISSING and f.default_factory is MISSING:
+            found.append(f"{prefix}{key} is missing; expected {_described(hints[f.name])}")
+    return None if len(found) > before else kind(**values)
+
+
+def _converted(value: Any, expected: Any, path: str, found: list[str]) -> Any:
+    """The value as the type a setting has; a whole number serves where a number is wanted."""
+    origin, arguments = typing.get_origin(expected), typing.get_args(expected)
+    if is_dataclass(expected) and isinstance(value, Mapping):
+        return _built(expected, value, f"{path}.", found)
+    if origin is Literal and isinstance(value, str) and value in arguments:
+        return value
+    if origin is types.UnionType:  # X | None; "unset" is how a command line says None
+        return None if value in (None, "unset") else _converted(value, arguments[0], path, found)
+    if origin is tuple and isinstance(value, list | tuple):
+        inner = arguments[:1] * len(value) if arguments[1:] == (...,) else arguments
+        if len(inner) == len(value):
+            places = [f"{path}[{i}]" for i in range(len(value))]
+            return tuple(_converted(v, k, p, found) for v, k, p in zip(value, inner, places, strict=True))
+    if expected is float and isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value)
+    if type(value) is expected and expected is not float:
+        return value
+    found.append(f"{path} is {value!r}; expected {_described(expected)}")
+    return None
+
+
+def _described(expected: Any) -> str:
+    origin, arguments = typing.get_origin(expected), typing.get_args(expected)
+    if origin is Literal:
+        return f"one of {', '.join(arguments)}"
+    if origin is types.UnionType:
+        return f"{_described(arguments[0])}, or unset"
+    if origin is tuple:
+        many = arguments[1:] == (...,)
+        return f"a list of {_described(arguments[0])}s" if many else f"a list of {len(arguments)} numbers"
+    names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+    return names.get(expected, "a table of settings")
+
+
+def _nearest(path: str, every: list[str]) -> str:
+    ends = {p.rpartition(".")[2]: p for p in every}
+    close = difflib.get_close_matches(path, every, n=1, cutoff=0.6)
+    close = close or [ends[e] for e in difflib.get_close_matches(path.rpartition(".")[2], ends, n=1, cutoff=0.6)]
+    return f"did you mean {close[0]}?" if close else f"the settings are {', '.join(every)}"
+
+
+def _key(name: str) -> str:
+    return name.rstrip("_")  # `lambda` is a word of Python's, so its field is `lambda_`
