@@ -94,7 +94,7 @@ def resolve(
     """A preset (or settings to start from), then a TOML file, then single settings by dotted path."""
     settings = preset if isinstance(preset, Settings) else Settings().updated(_preset(preset), f"preset {preset}")
     if config is not None:
-        settings = settings.updated(_file(Path(config)), str(config))
+        settings = settings.updated(parse_file(Path(config)), str(config))
     return settings.updated(_nested(assignments or {}), "settings")
 
 
@@ -135,7 +135,7 @@ def _preset(name: str) -> dict[str, Any]:
     return tomllib.loads((resources.files("timediff") / "presets" / f"{name}.toml").read_text())
 
 
-def _file(path: Path) -> dict[str, Any]:
+def parse_file(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text())
     except OSError as error:

@@ -1,0 +1,306 @@
+"""Engines: where raw tables lie. One Ibis expression runs on each; a source never asks which one it has.
+
+SOURCE is a folder of .csv, .csv.gz or Parquet files (DuckDB in process), `duckdb:///FILE`, `postgresql://USER@HOST/DB`, or
+`spark://MASTER?path=FOLDER` or `?schema=NAME`.
+"""
+
+import gzip
+import hashlib
+import os
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+import ibis
+
+from timediff.errors import Problems, TimeDiffError
+
+MEMORY = "4GB"  # given to DuckDB; what does not fit goes to a temporary file
+DUCKDB_TYPES = {"int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR", "timestamp": "TIMESTAMP"}
+SPARK_TYPES = {"int64": "BIGINT", "float64": "DOUBLE", "string": "STRING", "timestamp": "TIMESTAMP"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a published layout: its name, the columns that are read with their types, and its home in a database."""
+
+    name: str
+    columns: Mapping[str, str]
+    schema: str
+
+
+class Engine(ABC):
+    def __init__(self, backend: Any) -> None:
+        self.backend = backend
+
+    def tables(self, wanted: Sequence[Table]) -> list[Any]:
+        """The tables as Ibis expressions with just the declared columns; what is missing is named, all of it."""
+        found, problems = [], []
+        for table in wanted:
+            try:
+                found.append(self._table(table))
+            except Problems as error:
+                problems += error.problems
+        if problems:
+            raise Problems(self.where, problems)
+        return found
+
+    def keep(self, expression: Any, name: str) -> Any:
+        """The expression's rows, computed once and kept where the data is, for the rest of this session."""
+        self.backend.create_table(name, expression, temp=True, overwrite=True)
+        return self.backend.table(name)
+
+    def facts(self) -> dict[str, str]:
+        return {"engine": self.version(), "source_sha256": self.fingerprint()}
+
+    @property
+    @abstractmethod
+    def where(self) -> str:
+        """What the user called it, without a password."""
+
+    @abstractmethod
+    def version(self) -> str:
+        """The engine's name and version."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """A hash that changes when the data do: of names, sizes, first and last bytes of files."""
+
+    @abstractmethod
+    def _table(self, table: Table) -> Any: ...
+
+
+class Files(Engine):
+    """A folder of files, read by DuckDB in process."""
+
+    def __init__(self, folder: Path, backend: Any) -> None:
+        super().__init__(backend)
+        self.folder, self.read = folder, []  # type: tuple[Path, list[Path]]
+
+    @property
+    def where(self) -> str:
+        return str(self.folder)
+
+    def version(self) -> str:
+        return f"DuckDB {self.backend.version}"
+
+    def fingerprint(self) -> str:
+        state = hashlib.sha256()
+        for path in sorted(set(self.read)):
+            size = path.stat().st_size
+            state.update(f"{path.name} {size}".encode())
+            with path.open("rb") as file:
+                state.update(file.read(2**20))
+                file.seek(max(0, size - 2**20))
+                state.update(file.read())
+        return state.hexdigest()
+
+    def _table(self, table: Table) -> Any:
+        path = find(self.folder, table.name)
+        self.read.append(path)
+        header = header_of(path, self)
+        _require(table, header, path.name)
+        quoted = str(path).replace("'", "''")
+        if path.suffix == ".parquet":
+            relation = f"read_parquet('{quoted}')"
+        else:
+            types = {name: DUCKDB_TYPES[table.columns.get(name.lower(), "string")] for name in header}
+            columns = ", ".join(f"'{name}': '{kind}'" for name, kind in types.items())
+            relation = f"read_csv('{quoted}', header=true, auto_detect=false, delim=',', quote='\"', escape='\"', columns={{{columns}}})"
+        view = f"file_{table.name.lower()}"
+        selected = ", ".join(
+            f'CAST("{_named(header, c)}" AS {DUCKDB_TYPES[k]}) AS "{c}"' for c, k in table.columns.items()
+        )
+        self.backend.raw_sql(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT {selected} FROM {relation}")
+        return self.backend.table(view)
+
+
+class Database(Engine):
+    """Tables in a database (PostgreSQL, a DuckDB file), in the schemas that the official build scripts create."""
+
+    def __init__(self, url: str, backend: Any) -> None:
+        super().__init__(backend)
+        self.url = url
+
+    @property
+    def where(self) -> str:
+        before, at, after = self.url.rpartition("@")
+        return f"{before.partition('://')[0]}://…@{after}" if at else self.url
+
+    def version(self) -> str:
+        return f"{self.backend.name} {self.backend.version}"
+
+    def fingerprint(self) -> str:
+        return hashlib.sha256(self.where.encode()).hexdigest()
+
+    def _table(self, table: Table) -> Any:
+        homes = {name.lower(): name for name in self._schemas()}
+        for schema in (table.schema, "main", "public"):
+            if schema not in homes:
+                continue
+            names = {n.lower(): n for n in self.backend.list_tables(database=homes[schema])}
+            if table.name.lower() in names:
+                found = self.backend.table(names[table.name.lower()], database=homes[schema])
+                _require(table, found.columns, table.name)
+                return found.select(**{c: found[_named(found.columns, c)].cast(k) for c, k in table.columns.items()})
+        raise Problems(self.where, [f"there is no table {table.schema}.{table.name.lower()}"])
+
+    def _schemas(self) -> list[str]:
+        return list(self.backend.list_databases())
+
+
+class Spark(Engine):
+    """Files or catalogue tables read by Spark."""
+
+    def __init__(self, url: str, backend: Any, session: Any, folder: Path | None, schema: str | None) -> None:
+        super().__init__(backend)
+        self.url, self.session, self.folder, self.schema = url, session, folder, schema
+
+    @property
+    def where(self) -> str:
+        return self.url
+
+    def version(self) -> str:
+        return f"Spark {self.session.version}"
+
+    def fingerprint(self) -> str:
+        return hashlib.sha256(self.url.encode()).hexdigest()
+
+    def keep(self, expression: Any, name: str) -> Any:
+        frame = self.session.sql(str(ibis.to_sql(expression, dialect="pyspark"))).cache()
+        frame.createOrReplaceTempView(name)
+        return self.backend.table(name)
+
+    def _table(self, table: Table) -> Any:
+        if self.folder is None:
+            frame = self.session.table(f"{self.schema}.{table.name.lower()}")
+        else:
+            path = find(self.folder, table.name)
+            if path.suffix == ".parquet":
+                frame = self.session.read.parquet(str(path))
+            else:
+                header = header_of(path, self)
+                types = ", ".join(f"`{n}` {SPARK_TYPES[table.columns.get(n.lower(), 'string')]}" for n in header)
+                frame = self.session.read.csv(
+                    str(path),
+                    schema=types,
+                    header=True,
+                    mode="FAILFAST",
+                    escape='"',
+                    timestampFormat="yyyy-MM-dd HH:mm:ss",
+                )
+        _require(table, frame.columns, table.name)
+        chosen = [f"CAST(`{_named(frame.columns, c)}` AS {SPARK_TYPES[k]}) AS `{c}`" for c, k in table.columns.items()]
+        view = f"spark_{table.name.lower()}"
+        frame.selectExpr(*chosen).createOrReplaceTempView(view)
+        return self.backend.table(view)
+
+
+@contextmanager
+def connect(source: str) -> Iterator[Engine]:
+    """Opens SOURCE; what it makes on the way is gone afterwards."""
+    kind, separator, rest = source.partition("://")
+    if separator and kind in ("postgresql", "postgres"):
+        yield Database(source, _opened(source, lambda: ibis.postgres.connect(url=source)))
+    elif separator and kind == "duckdb":
+        path = Path(rest.removeprefix("/") if rest.startswith("/./") else rest)
+        if not path.is_file():
+            raise TimeDiffError(f"{path} is not a DuckDB file.")
+        yield Database(source, _opened(source, lambda: ibis.duckdb.connect(path, read_only=True)))
+    elif separator and kind == "spark":
+        with _spark(source, rest) as engine:
+            yield engine
+    elif separator:
+        raise TimeDiffError(f"{kind}:// is not known; expected a folder, duckdb:///FILE, postgresql://… or spark://….")
+    else:
+        folder = Path(source)
+        if not folder.is_dir():
+            raise TimeDiffError(
+                f"{folder} is not a folder; expected one with the database's .csv, .csv.gz or .parquet files."
+            )
+        with tempfile.TemporaryDirectory(prefix="timediff-") as scratch:
+            backend = ibis.duckdb.connect(Path(scratch) / "scratch.duckdb", memory_limit=MEMORY, temp_directory=scratch)
+            try:
+                yield Files(folder, backend)
+            finally:
+                backend.disconnect()
+
+
+@contextmanager
+def _spark(source: str, rest: str) -> Iterator[Engine]:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise TimeDiffError("reading with Spark needs pyspark: pip install 'timediff[spark]'.") from error
+    master, _, query = rest.partition("?")
+    options = parse_qs(query)
+    path, schema = options.get("path", [None])[0], options.get("schema", [None])[0]
+    if (path is None) == (schema is None):
+        raise TimeDiffError(f"{source}: expected spark://MASTER?path=FOLDER or spark://MASTER?schema=NAME.")
+    # Times in the databases have no zone; any that shifts its clocks would move them.
+    os.environ["TZ"] = "UTC"
+    session = (
+        SparkSession.builder.master(master if master.startswith("local") else f"spark://{master}")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    folder = Path(path) if path else None
+    if folder is not None and not folder.is_dir():
+        raise TimeDiffError(
+            f"{folder} is not a folder; expected one with the database's .csv, .csv.gz or .parquet files."
+        )
+    yield Spark(source, ibis.pyspark.connect(session), session, folder, schema)
+
+
+def _opened(source: str, connection: Any) -> Any:
+    try:
+        return connection()
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0]
+        raise TimeDiffError(f"no connection to {source.rpartition('@')[2]}: {reason}") from error
+
+
+def find(folder: Path, table: str) -> Path:
+    """The file of a table, in the folder or one below it, in upper or lower case."""
+    for suffix in (".parquet", ".csv", ".csv.gz"):
+        wanted = f"{table}{suffix}".lower()
+        for path in sorted([*folder.iterdir(), *folder.glob("*/*")]):
+            if path.name.lower() == wanted:
+                return path
+    raise Problems(
+        str(folder), [f"there is no {table}.csv, {table}.csv.gz or {table}.parquet in {folder} or its folders"]
+    )
+
+
+def header_of(path: Path, engine: Engine) -> list[str]:
+    """The column names of a file, as they are written."""
+    if path.suffix == ".parquet":
+        import pyarrow.parquet as pq
+
+        return list(pq.read_schema(path).names)
+    try:
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
+            line = file.readline()
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise Problems(engine.where, [f"{path.name} cannot be read ({error})"]) from error
+    return [name.strip().strip('"') for name in line.strip().lstrip("\ufeff").split(",")]
+
+
+def _require(table: Table, header: Sequence[str], name: str) -> None:
+    known = {column.lower() for column in header}
+    if missing := [column for column in table.columns if column not in known]:
+        raise Problems(name, [f"{name} has no column {', '.join(missing)}"])
+
+
+def _named(header: Sequence[str], column: str) -> str:
+    return next(name for name in header if name.lower() == column)

@@ -1,0 +1,60 @@
+"""The layouts of MIMIC-III (1.4) and MIMIC-IV (2.2): table and column names as published."""
+
+from timediff.sources import chart
+from timediff.sources.chart import ChartSettings, Layout
+from timediff.sources.engines import Table, connect
+from timediff.sources.extraction import Extraction
+from timediff.sources.registry import Source
+
+LAYOUT3 = Layout(
+    stays=Table(
+        "ICUSTAYS",
+        {
+            "icustay_id": "int64",
+            "subject_id": "int64",
+            "hadm_id": "int64",
+            "intime": "timestamp",
+            "outtime": "timestamp",
+        },
+        "mimiciii",
+    ),
+    admissions=Table("ADMISSIONS", {"hadm_id": "int64", "hospital_expire_flag": "int64"}, "mimiciii"),
+    patients=Table("PATIENTS", {"subject_id": "int64", "dob": "timestamp"}, "mimiciii"),
+    events=Table(
+        "CHARTEVENTS",
+        {"icustay_id": "int64", "itemid": "int64", "charttime": "timestamp", "valuenum": "float64", "error": "int64"},
+        "mimiciii",
+    ),
+    stay="icustay_id",
+    marks_errors=True,
+)
+LAYOUT4 = Layout(
+    stays=Table(
+        "icustays",
+        {"stay_id": "int64", "subject_id": "int64", "hadm_id": "int64", "intime": "timestamp", "outtime": "timestamp"},
+        "mimiciv_icu",
+    ),
+    admissions=Table("admissions", {"hadm_id": "int64", "hospital_expire_flag": "int64"}, "mimiciv_hosp"),
+    patients=Table("patients", {"subject_id": "int64", "anchor_age": "int64", "anchor_year": "int64"}, "mimiciv_hosp"),
+    events=Table(
+        "chartevents",
+        {"stay_id": "int64", "itemid": "int64", "charttime": "timestamp", "valuenum": "float64"},
+        "mimiciv_icu",
+    ),
+    stay="stay_id",
+    marks_errors=False,
+)
+
+
+def _mimic3(source: str, settings: ChartSettings) -> Extraction:
+    with connect(source) as engine:
+        return chart.extract(engine, LAYOUT3, settings)
+
+
+def _mimic4(source: str, settings: ChartSettings) -> Extraction:
+    with connect(source) as engine:
+        return chart.extract(engine, LAYOUT4, settings)
+
+
+MIMIC3 = Source(ChartSettings, _mimic3)
+MIMIC4 = Source(ChartSettings, _mimic4)
