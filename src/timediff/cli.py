@@ -106,6 +106,46 @@ def simulate(
 
 
 @app.command()
+def extract(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="mimic3, mimic4, eicu, physionet2012, …", show_default=False)
+    ],
+    source: Annotated[
+        str | None, typer.Argument(metavar="SOURCE", help="Folder, file, duckdb:///…, postgresql://… or spark://….")
+    ] = None,
+    out: Annotated[Path | None, typer.Argument(metavar="OUT", help="A folder that does not exist yet.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file of settings, instead of the source's own.")] = None,
+    print_config: Annotated[bool, typer.Option("--print-config", help="Show the source's own settings.")] = False,
+) -> None:
+    """Raw tables → a cohort, from files, DuckDB, PostgreSQL or Spark."""
+    import importlib.util
+
+    from timediff.console import say, waiting
+    from timediff.errors import TimeDiffError
+    from timediff.files import refuse_existing
+
+    if importlib.util.find_spec("ibis") is None:
+        raise TimeDiffError("extraction needs Ibis and DuckDB: pip install 'timediff[extract]'.")
+    from timediff.sources.registry import default_settings, resolve
+    from timediff.sources.registry import source as lookup
+
+    kind = lookup(name)
+    if print_config:
+        typer.echo(default_settings(name), nl=False)
+        return
+    if source is None or out is None:
+        raise TimeDiffError(f"expected timediff extract {name} SOURCE OUT, or --print-config.")
+    refuse_existing(out)
+    settings = resolve(name, config)
+    with waiting(f"extracting {name}"):
+        extraction = kind.extract(source, settings)
+        extraction.write(out, default_settings(name) if config is None else config.read_text())
+    for rule, count in extraction.dropped.items():
+        say(f"{count:,} stays dropped: {rule}")
+    say(f"{out}: {len(extraction.cohort):,} of {extraction.found:,} stays. Next: timediff describe {out}")
+
+
+@app.command()
 def describe(cohort: CohortPath) -> None:
     """Check a cohort and show what is in it."""
     from rich.table import Table

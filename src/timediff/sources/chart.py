@@ -1,7 +1,7 @@
 """Charted vital signs of MIMIC-III and MIMIC-IV: events by item id, on a grid, for the unit stays that the rules keep.
 
-Item ids and limits are facts of the MIMIC Code Repository (Johnson et al. 2018, MIT-LCP/mimic-code): vitals_first_day of its
-MIMIC-III concepts, vitalsign of its MIMIC-IV concepts. They stand in settings/mimic3.toml and settings/mimic4.toml.
+Item ids and limits are facts of the MIMIC Code Repository (Johnson et al. 2018, MIT-LCP/mimic-code): vitals_first_day
+of its MIMIC-III concepts, vitalsign of its MIMIC-IV concepts. They stand in settings/mimic3.toml and settings/mimic4.toml.
 """
 
 import functools
@@ -80,10 +80,11 @@ class Layout:
 
 
 def extract(engine: Engine, layout: Layout, settings: ChartSettings) -> Extraction:
-    tables = engine.tables([layout.stays, layout.admissions, layout.patients, layout.events])
-    stays = _stays(*tables[:3], layout, settings)
+    wanted = [layout.stays, layout.admissions, layout.patients, layout.events]
+    icustays, admissions, patients, events = engine.tables(wanted)
+    stays = _stays(icustays, admissions, patients, layout, settings)
     everyone = columns(stays.order_by("stay_id"))
-    measured = engine.keep(_measured(tables[3], stays, layout, settings), "timediff_measured")
+    measured = engine.keep(_measured(events, stays, layout, settings), "timediff_measured")
     if settings.origin == "first":
         first = measured.group_by("stay_id").agg(origin=measured.at.min())
         measured = measured.join(first, "stay_id").select(
@@ -126,8 +127,8 @@ def _stays(stays: Any, admissions: Any, patients: Any, layout: Layout, settings:
         stay_id=joined[layout.stay],
         patient=joined.subject_id,
         intime=inside,
-        long_enough=(outside - inside >= settings.hours * 3600).fill_null(False).cast("int64"),
-        old_enough=(age >= (settings.age or 0)).fill_null(False).cast("int64"),
+        long_enough=(outside - inside >= settings.hours * 3600).fill_null(False),
+        old_enough=(age >= (settings.age or 0)).fill_null(False),
         died=joined.hospital_expire_flag,
     )
 
@@ -145,8 +146,8 @@ def _measured(events: Any, stays: Any, layout: Layout, settings: ChartSettings) 
         value = ibis.cases((chosen.itemid.isin(fahrenheit), (chosen.valuenum - 32) / 1.8), else_=chosen.valuenum)
     number = ibis.cases(*((chosen.itemid.isin(items.ids), ibis.literal(n, "int64")) for n, items in groups))
     long = chosen.select(stay_id=chosen[layout.stay], variable=number, at=seconds(chosen.charttime), value=value)
-    wanted = stays.filter(stays.long_enough == 1)
-    wanted = wanted if settings.age is None else wanted.filter(wanted.old_enough == 1)
+    wanted = stays.filter(stays.long_enough)
+    wanted = wanted if settings.age is None else wanted.filter(wanted.old_enough)
     return long.join(wanted.select("stay_id", "intime"), "stay_id")
 
 

@@ -1,12 +1,13 @@
 """Engines: where raw tables lie. One Ibis expression runs on each; a source never asks which one it has.
 
-SOURCE is a folder of .csv, .csv.gz or Parquet files (DuckDB in process), `duckdb:///FILE`, `postgresql://USER@HOST/DB`, or
-`spark://MASTER?path=FOLDER` or `?schema=NAME`.
+SOURCE is a folder of .csv, .csv.gz or Parquet files (DuckDB in process), `duckdb:///FILE`,
+`postgresql://USER@HOST/DB`, or `spark://MASTER?path=FOLDER` or `?schema=NAME`.
 """
 
 import gzip
 import hashlib
 import os
+import re
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ SPARK_TYPES = {"int64": "BIGINT", "float64": "DOUBLE", "string": "STRING", "time
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a published layout: its name, the columns that are read with their types, and its home in a database."""
+    """A table of a published layout: its name, the columns that are read and their types, its home in a database."""
 
     name: str
     columns: Mapping[str, str]
@@ -40,7 +41,8 @@ class Engine(ABC):
 
     def tables(self, wanted: Sequence[Table]) -> list[Any]:
         """The tables as Ibis expressions with just the declared columns; what is missing is named, all of it."""
-        found, problems = [], []
+        found: list[Any] = []
+        problems: list[str] = []
         for table in wanted:
             try:
                 found.append(self._table(table))
@@ -103,7 +105,7 @@ class Files(Engine):
     def _table(self, table: Table) -> Any:
         path = find(self.folder, table.name)
         self.read.append(path)
-        header = header_of(path, self)
+        header = header_of(path)
         _require(table, header, path.name)
         quoted = str(path).replace("'", "''")
         if path.suffix == ".parquet":
@@ -111,7 +113,8 @@ class Files(Engine):
         else:
             types = {name: DUCKDB_TYPES[table.columns.get(name.lower(), "string")] for name in header}
             columns = ", ".join(f"'{name}': '{kind}'" for name, kind in types.items())
-            relation = f"read_csv('{quoted}', header=true, auto_detect=false, delim=',', quote='\"', escape='\"', columns={{{columns}}})"
+            form = """header=true, auto_detect=false, delim=',', quote='"', escape='"'"""
+            relation = f"read_csv('{quoted}', {form}, columns={{{columns}}})"
         view = f"file_{table.name.lower()}"
         selected = ", ".join(
             f'CAST("{_named(header, c)}" AS {DUCKDB_TYPES[k]}) AS "{c}"' for c, k in table.columns.items()
@@ -129,8 +132,7 @@ class Database(Engine):
 
     @property
     def where(self) -> str:
-        before, at, after = self.url.rpartition("@")
-        return f"{before.partition('://')[0]}://…@{after}" if at else self.url
+        return _public(self.url)
 
     def version(self) -> str:
         return f"{self.backend.name} {self.backend.version}"
@@ -184,7 +186,7 @@ class Spark(Engine):
             if path.suffix == ".parquet":
                 frame = self.session.read.parquet(str(path))
             else:
-                header = header_of(path, self)
+                header = header_of(path)
                 types = ", ".join(f"`{n}` {SPARK_TYPES[table.columns.get(n.lower(), 'string')]}" for n in header)
                 frame = self.session.read.csv(
                     str(path),
@@ -203,10 +205,41 @@ class Spark(Engine):
 
 @contextmanager
 def connect(source: str) -> Iterator[Engine]:
-    """Opens SOURCE; what it makes on the way is gone afterwards."""
+    """Opens SOURCE; what it makes on the way is gone afterwards. What an engine says no to becomes a sentence."""
+    try:
+        with _connected(source) as engine:
+            yield engine
+    except Exception as error:
+        if type(error).__module__.split(".")[0] not in ("duckdb", "_duckdb", "psycopg", "pyspark", "py4j", "ibis"):
+            raise
+        raise TimeDiffError(f"{_public(source)} could not be read: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    """What is wrong, without the row it is wrong in: that would show a patient's data."""
+    text = " ".join(str(error).split())
+    number = re.search(r"line:? (\d+)", text, re.IGNORECASE)
+    column = re.search(r'convert(?:ing)? (?:column|string) "([^"]{1,40})"', text, re.IGNORECASE)
+    file = re.search(r"file[^\"\']{0,12}[\"\']?([^\"\'\s]+\.(?:csv|gz|parquet))", text, re.IGNORECASE)
+    if column:
+        where = f" in line {number[1]}" if number else ""
+        which = re.search(r'convert(?:ing)? column "([^"]{1,40})"', text, re.IGNORECASE)
+        what = f"column {which[1]} has" if which else "a column has"
+        return f"{what} a value that is not of its type{where}{f' of {Path(file[1]).name}' if file else ''}."
+    return re.split(r"(?i)original line|possible (?:solution|fix)|LINE 1:|JVM stacktrace", text)[0][:300].strip()
+
+
+def _public(source: str) -> str:
+    """SOURCE without a password."""
+    before, at, after = source.rpartition("@")
+    return f"{before.partition('://')[0]}://…@{after}" if at else source
+
+
+@contextmanager
+def _connected(source: str) -> Iterator[Engine]:
     kind, separator, rest = source.partition("://")
     if separator and kind in ("postgresql", "postgres"):
-        yield Database(source, _opened(source, lambda: ibis.postgres.connect(url=source)))
+        yield Database(source, _opened(source, lambda: ibis.connect(source)))
     elif separator and kind == "duckdb":
         path = Path(rest.removeprefix("/") if rest.startswith("/./") else rest)
         if not path.is_file():
@@ -266,8 +299,7 @@ def _opened(source: str, connection: Any) -> Any:
     try:
         return connection()
     except Exception as error:
-        reason = str(error).strip().splitlines()[0]
-        raise TimeDiffError(f"no connection to {source.rpartition('@')[2]}: {reason}") from error
+        raise TimeDiffError(f"no connection to {_public(source)}: {_reason(error)}") from error
 
 
 def find(folder: Path, table: str) -> Path:
@@ -282,7 +314,7 @@ def find(folder: Path, table: str) -> Path:
     )
 
 
-def header_of(path: Path, engine: Engine) -> list[str]:
+def header_of(path: Path) -> list[str]:
     """The column names of a file, as they are written."""
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq
@@ -292,7 +324,7 @@ def header_of(path: Path, engine: Engine) -> list[str]:
         with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
             line = file.readline()
     except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise Problems(engine.where, [f"{path.name} cannot be read ({error})"]) from error
+        raise Problems(path.name, [f"{path.name} cannot be read ({error})"]) from error
     return [name.strip().strip('"') for name in line.strip().lstrip("\ufeff").split(",")]
 
 

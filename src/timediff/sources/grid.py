@@ -21,9 +21,8 @@ def cells(
     inside = measured.filter(measured[time] >= 0, measured[time] < width * steps)
     if rule == "at":  # only measurements exactly on the grid, as the paper samples
         inside = inside.filter(inside[time] % width == 0)
-    if rule == "sum":
-        counted = inside
-    else:
+    counted = inside
+    if rule != "sum":
         counted = inside.group_by([*keys, time]).agg(**{v: inside[v].mean() for v in values})
     counted = counted.mutate(step=(counted[time] // width).cast("int64"))
     return counted.group_by([*keys, "step"]).agg(**{v: _one(counted, v, time, rule) for v in values})
