@@ -115,12 +115,15 @@ def extract(
     ] = None,
     out: Annotated[Path | None, typer.Argument(metavar="OUT", help="A folder that does not exist yet.")] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file of settings, instead of the source's own.")] = None,
+    extended: Annotated[
+        bool, typer.Option("--extended", help="mimic4: with the paper's supplementary channels.")
+    ] = False,
     print_config: Annotated[bool, typer.Option("--print-config", help="Show the source's own settings.")] = False,
 ) -> None:
     """Raw tables → a cohort, from files, DuckDB, PostgreSQL or Spark."""
     import importlib.util
 
-    from timediff.console import say, waiting
+    from timediff.console import bar, say
     from timediff.errors import TimeDiffError
     from timediff.files import refuse_existing
 
@@ -136,28 +139,40 @@ def extract(
     if source is None or out is None:
         raise TimeDiffError(f"expected timediff extract {name} SOURCE OUT, or --print-config.")
     refuse_existing(out)
-    settings = resolve(name, config)
-    with waiting(f"extracting {name}"):
-        extraction = kind.extract(source, settings)
-        extraction.write(out, default_settings(name) if config is None else config.read_text())
+    settings = resolve(name, config, {"extended": True} if extended else None)
+    text = default_settings(name) if config is None else config.read_text()
+    text += f"\n# with --extended:\n{default_settings('mimic4_extended')}" if extended else ""
+    with bar(f"extracting {name}") as progress:
+        extraction = kind.extract(source, settings, progress)
+        extraction.write(out, text)
     for rule, count in extraction.dropped.items():
         say(f"{count:,} stays dropped: {rule}")
     say(f"{out}: {len(extraction.cohort):,} of {extraction.found:,} stays. Next: timediff describe {out}")
 
 
 @app.command()
-def describe(cohort: CohortPath) -> None:
-    """Check a cohort and show what is in it."""
+def describe(
+    cohort: CohortPath,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page with a picture a feature.", show_default=False)
+    ] = None,
+) -> None:
+    """Check a cohort and show what is in it and where it came from."""
     from rich.table import Table
     from rich.text import Text
 
     from timediff.cohort import read_cohort
     from timediff.console import console, say, waiting
     from timediff.describe import describe as records
-    from timediff.describe import missing_rate
+    from timediff.describe import missing_rate, read_extraction, statistics
+    from timediff.files import refuse_existing
+    from timediff.report.page import require_plotly
 
+    if html is not None:
+        refuse_existing(html)
+        require_plotly()
     with waiting(f"reading {cohort}"):
-        data = read_cohort(cohort)
+        data, extraction = read_cohort(cohort), read_extraction(cohort)
     schema, lengths = data.schema, data.lengths
     length = f"{schema.steps}" if data.length is None else f"{lengths.min()} to {lengths.max()}"
     say(f"{len(data):,} stays of {length} steps of {schema.step}; {missing_rate(data):.1%} of temporal values missing")
@@ -172,6 +187,25 @@ def describe(cohort: CohortPath) -> None:
         # Text, not markup: a unit such as "[min]" is a unit.
         table.add_row(*map(Text, (feature.name, kind, f"{record.missing:.1%}", values)))
     console.print(table)
+    numbers = statistics(data)
+    row = Table()
+    for heading in numbers:
+        row.add_column(Text(heading), justify="right")
+    row.add_row(*map(Text, numbers.values()))
+    console.print(row)
+    if extraction is not None:
+        say(f"extracted by {extraction.facts.get('engine', 'an engine that is not named')}")
+        rules = Table("rule")
+        rules.add_column("stays", justify="right")
+        for step in extraction.rows():
+            rules.add_row(*map(Text, step))
+        console.print(rules)
+    if html is not None:
+        from timediff.report.cohort_page import write_cohort_page
+
+        with waiting(f"drawing {html}"):
+            write_cohort_page(html, data, title=cohort.resolve().name, extraction=extraction)
+        say(f"{html}: open it in a browser")
 
 
 @app.command()

@@ -12,12 +12,14 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from timediff.cohort import Cohort
+from timediff.describe import Distribution, missing_by_step
 from timediff.metrics.marginals import levels, marginals, require_same_features
 from timediff.report.terminal import FEWEST
 from timediff.schema import Feature, Schema
 from timediff.tables import Array, Floats
 
 REAL, SYNTHETIC = "#0072B2", "#D55E00"  # told apart by colour-blind readers as well
+MISSING = "#8a8f98"
 STAYS = ("#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0072B2")
 FAINT = "rgba(128, 128, 128, 0.25)"  # grid lines on white and on black
 DASH = {"real": "solid", "synthetic": "dash"}  # and told apart in black and white
@@ -98,12 +100,114 @@ def missingness(real: Cohort, synthetic: Cohort) -> go.Figure:
             )
         )
     # Features by place, not by name: two long names may be cut to the same text.
-    texts = [html.escape(f.name if len(f.name) <= 28 else f"{f.name[:27]}…", quote=False) for f in features]
+    texts = [_cut(feature.name) for feature in features]
     figure.update_yaxes(tickvals=list(range(len(shown))), ticktext=texts, autorange="reversed", showgrid=False)
     figure.update_xaxes(title_text="missing", tickformat=".0%", rangemode="tozero")
     figure.update_traces(hovertemplate="%{x:.1%}")
     figure.update_layout(barmode="group", bargap=0.3)
     return _dress(figure, 110 + 34 * len(shown)).update_layout(hovermode="y unified")
+
+
+def distribution(cohort: Cohort, known: Distribution) -> go.Figure:
+    """One feature of a real cohort: its histogram or classes and, over time, how much of it is missing."""
+    temporal = known.feature.scope == "temporal"
+    above = 240 if known.shown else 120
+    if known.shares:
+        above = max(200, 90 + 24 * (len(known.shares) + 1))
+    heights = [above, 130] if temporal else [above]
+    figure = make_subplots(
+        rows=len(heights), row_heights=heights, vertical_spacing=70 / sum(heights) if temporal else 0
+    )
+    if known.shares:
+        _classes(figure, known)
+    elif known.shown:
+        figure.add_trace(_bins(known), row=1, col=1)
+        figure.update_yaxes(tickformat=".0%", rangemode="tozero", nticks=5, row=1, col=1)
+        figure.update_yaxes(title_text="of values", row=1, col=1)
+        figure.update_xaxes(title_text=html.escape(known.feature.unit or "value", quote=False), row=1, col=1)
+    else:
+        few = f"fewer than {FEWEST} stays have a value" if known.stays else "no value was observed"
+        if known.stays >= FEWEST:
+            few = "too few stays for a histogram"
+        place = {"x": 0.5, "y": 0.85 if temporal else 0.5, "xref": "paper", "yref": "paper"}
+        figure.add_annotation(text=few, showarrow=False, **place)
+        figure.update_xaxes(visible=False, row=1, col=1)
+        figure.update_yaxes(visible=False, row=1, col=1)
+    if temporal:
+        rates = missing_by_step(cohort, known.feature, FEWEST)
+        line = _line("missing", MISSING, rates, showlegend=False, hovertemplate="%{y:.1%} missing<extra></extra>")
+        figure.add_trace(line, row=2, col=1)
+        figure.update_yaxes(title_text="missing", tickformat=".0%", range=[-0.03, 1.03], nticks=3, row=2, col=1)
+        figure.update_xaxes(title_text=_step(cohort.schema), range=_width(cohort.schema.steps), row=2, col=1)
+    return _dress(figure, sum(heights) + 30).update_layout(margin_t=12, hovermode="closest", bargap=0)
+
+
+def missing_map(cohort: Cohort) -> go.Figure:
+    """Missing rates of all temporal features at every step, a row a feature."""
+    features = [feature for feature in cohort.schema.temporal if feature.generated]
+    rates = [_plain(missing_by_step(cohort, feature, FEWEST)) for feature in features]
+    figure = go.Figure(
+        go.Heatmap(
+            z=rates,
+            x=list(range(cohort.schema.steps)),
+            y=list(range(len(features))),
+            zmin=0,
+            zmax=1,
+            colorscale=[[0, "#e8eef4"], [0.5, "#5b9bc8"], [1, "#08306b"]],
+            xgap=1 if cohort.schema.steps <= 100 else 0,
+            ygap=2,
+            hoverongaps=False,
+            text=[[_cut(feature.name)] * cohort.schema.steps for feature in features],
+            hovertemplate="%{text}, step %{x}: %{z:.1%} missing<extra></extra>",
+            colorbar={"tickformat": ".0%", "title": "missing", "thickness": 12, "outlinewidth": 0, "nticks": 3},
+        )
+    )
+    texts = [_cut(feature.name) for feature in features]
+    figure.update_yaxes(tickvals=list(range(len(features))), ticktext=texts, autorange="reversed", showgrid=False)
+    figure.update_xaxes(title_text=_step(cohort.schema), showgrid=False)
+    return _dress(figure, 140 + 26 * len(features)).update_layout(margin_t=16, hovermode="closest")
+
+
+def _bins(known: Distribution) -> go.Bar:
+    """Bars over the bins, a gap where fewer than ten stays have a value."""
+    low, high = known.edges[:-1], known.edges[1:]
+    inner = (known.spacing or 0) / 2  # a bin is named by the values in it, not by the edges half-way between values
+    names = [f"{a + inner:.4g} to {b - inner:.4g}" for a, b in zip(low, high, strict=True)]
+    if known.spacing and (high - low)[0] < 1.5 * known.spacing:
+        names = [f"{a + inner:.4g}" for a in low]
+    return go.Bar(
+        x=_plain((low + high) / 2, digits=6),
+        y=_plain(known.heights),
+        width=float(f"{(high - low)[0]:.6g}"),
+        marker={"color": REAL, "line": {"color": "rgba(255, 255, 255, 0.6)", "width": 0.5}},
+        text=names,
+        textposition="none",
+        hovertemplate="%{text}: %{y:.1%}<extra></extra>",
+        showlegend=False,
+    )
+
+
+def _classes(figure: go.Figure, known: Distribution) -> None:
+    """A bar a class that at least ten stays have, and one for all the others."""
+    shares, names = list(known.shares.values()), [_cut(name) for name in known.shares]
+    if known.rare is not None:
+        shares, names = [*shares, known.rare], [*names, f"<i>fewer than {FEWEST} stays</i>"]
+    figure.add_trace(
+        go.Bar(
+            x=_plain(np.array(shares)),
+            y=list(range(len(shares))),
+            orientation="h",
+            width=0.7,
+            marker={"color": [REAL] * len(known.shares) + [MISSING] * (known.rare is not None)},
+            hovertemplate="%{x:.1%}<extra></extra>",
+            showlegend=False,
+        ),
+        row=1,
+        col=1,
+    )
+    figure.update_yaxes(tickvals=list(range(len(shares))), ticktext=names, showgrid=False, row=1, col=1)
+    figure.update_yaxes(range=[len(shares) - 0.5, -0.5], row=1, col=1)
+    figure.update_xaxes(title_text="of values", tickformat=".0%", range=[0, 1.02], nticks=6, row=1, col=1)
 
 
 def _by_step(values: Floats) -> tuple[Floats, Floats]:
@@ -158,9 +262,14 @@ def _band(name: str, colour: str, low: Floats, high: Floats, *, filled: bool) ->
     )
 
 
-def _plain(values: Array) -> list[float | None]:
+def _plain(values: Array, digits: int = 4) -> list[float | None]:
     """Four significant digits, null where missing."""
-    return [float(f"{value:.4g}") if np.isfinite(value) else None for value in values.tolist()]
+    return [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in values.tolist()]
+
+
+def _cut(name: str) -> str:
+    """A name beside an axis, not longer than there is room for."""
+    return html.escape(name if len(name) <= 28 else f"{name[:27]}…", quote=False)
 
 
 def _label(feature: Feature) -> str:

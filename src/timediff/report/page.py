@@ -2,7 +2,7 @@
 
 import html
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ body { margin: 0; background: var(--paper); color: var(--ink); font: 1rem/1.55 s
 main { max-width: 72rem; margin: 0 auto; padding: 1.5rem 1.25rem 4rem; }
 h1 { font-size: 1.75rem; line-height: 1.2; margin: 0 0 .75rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.2rem; margin: 2.5rem 0 .5rem; }
+h3 { font-size: 1rem; margin: 0; overflow-wrap: anywhere; }
 p { max-width: 44rem; margin: 0 0 1rem; }
 .note { color: var(--soft); font-size: .875rem; margin-top: .6rem; }
 .wide { overflow-x: auto; }
@@ -37,8 +38,9 @@ thead th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
 tbody th { font-weight: 500; }
 .part { white-space: nowrap; }
 mark { background: var(--mark); color: inherit; font-weight: 600; padding: .05rem .3rem; border-radius: .2rem; }
-figure { margin: 0; min-width: 0; break-inside: avoid; }
+figure { margin: 0; min-width: 0; overflow: hidden; break-inside: avoid; }
 .grid { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 1.5rem; }
+.grid > div { min-width: 0; break-inside: avoid; }
 .js-plotly-plot .main-svg text { fill: var(--ink) !important; }
 .js-plotly-plot .main-svg .hoverlayer text { fill: #222 !important; }
 @media (max-width: 700px) {
@@ -56,7 +58,7 @@ figure { margin: 0; min-width: 0; break-inside: avoid; }
 @media print {
   :root { color-scheme: light; --ink: #000; --soft: #444; --rule: #bbb; --paper: #fff; --mark: #ffe2a8; }
   main { padding: 0; max-width: none; }
-  h2, section p { break-after: avoid; break-inside: avoid; }
+  h2, h3, section p { break-after: avoid; break-inside: avoid; }
   tr { break-inside: avoid; }
   mark { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
@@ -77,27 +79,33 @@ def require_plotly() -> None:
 def write_comparison(path: Path, real: Cohort, synthetic: Cohort, *, title: str, facts: Mapping[str, str]) -> None:
     """Writes one HTML file with everything in it: facts, marginals, trajectories, synthetic stays, missingness."""
     require_plotly()
-    from plotly.offline import get_plotlyjs
-
     from timediff.report import figures
 
     records = marginals(real, synthetic)
     temporal = [feature for feature in real.schema.temporal if feature.generated]
-    drawn = _Drawn()
+    drawn = Drawn()
     grid = "\n".join(
         drawn(figures.trajectories(real, synthetic, feature.name), f"{feature.name} by step") for feature in temporal
     )
     sections = [
-        _section("Each feature by itself", _table(records) + f'<p class="note">{html.escape(LEGEND)}</p>'),
-        _section("Over time", f'<p>{TRAJECTORIES}</p>\n<div class="grid">\n{grid}\n</div>'),
+        section("Each feature by itself", _table(records) + f'<p class="note">{html.escape(LEGEND)}</p>'),
+        section("Over time", f'<p>{TRAJECTORIES}</p>\n<div class="grid">\n{grid}\n</div>'),
     ]
     if any(not feature.discrete for feature in temporal):
         stays = drawn(figures.single_stays(synthetic), "single synthetic stays")
-        sections.append(_section("Single synthetic stays", f"<p>{STAYS}</p>\n{stays}"))
+        sections.append(section("Single synthetic stays", f"<p>{STAYS}</p>\n{stays}"))
     missing = drawn(figures.missingness(real, synthetic), "missing rates by feature")
-    sections.append(_section("What is missing", f"<p>{MISSING}</p>\n{missing}"))
+    sections.append(section("What is missing", f"<p>{MISSING}</p>\n{missing}"))
+    about = ABOUT.format(real=len(real), synthetic=len(synthetic))
+    write_atomically(path, document(title, about, facts, sections))
+
+
+def document(title: str, about: str, facts: Mapping[str, str], sections: Sequence[str]) -> str:
+    """A whole page: its policy, style and the drawing library within it; `about` and sections are HTML already."""
+    from plotly.offline import get_plotlyjs
+
     body = "\n".join(sections)
-    content = f"""<!DOCTYPE html>
+    return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -110,16 +118,15 @@ def write_comparison(path: Path, real: Cohort, synthetic: Cohort, *, title: str,
 <body>
 <main>
 <h1>{html.escape(title)}</h1>
-<p>{ABOUT.format(real=len(real), synthetic=len(synthetic))}</p>
+<p>{about}</p>
 <noscript><p>{NO_SCRIPT}</p></noscript>
-{_facts(facts)}
+{facts_table(facts)}
 {body}
 </main>
 <script>{PRINT}</script>
 </body>
 </html>
 """
-    write_atomically(path, content)
 
 
 ABOUT = (
@@ -136,7 +143,7 @@ NO_SCRIPT = "The figures are drawn by JavaScript, which is switched off here; th
 MISSING = "Share of missing values by feature, within the length of each stay."
 
 
-class _Drawn:
+class Drawn:
     """Figures as HTML, numbered so that the same cohorts give the same bytes."""
 
     def __init__(self) -> None:
@@ -153,11 +160,11 @@ class _Drawn:
         return f'<figure role="group" aria-label="{html.escape(says)}">{drawing}</figure>'
 
 
-def _section(heading: str, content: str) -> str:
+def section(heading: str, content: str) -> str:
     return f"<section>\n<h2>{heading}</h2>\n{content}\n</section>"
 
 
-def _facts(facts: Mapping[str, str]) -> str:
+def facts_table(facts: Mapping[str, str]) -> str:
     rows = "\n".join(
         f'<tr><th scope="row">{html.escape(name)}</th><td>{html.escape(value)}</td></tr>'
         for name, value in facts.items()

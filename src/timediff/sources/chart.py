@@ -56,6 +56,7 @@ class ChartSettings:
     age: float | None = None  # a patient is at least so old
     rule: Rule = "last"
     test: float = 0.25
+    extended: bool = False  # MIMIC-IV: with the paper's supplementary channels
 
     @property
     def schema(self) -> Schema:

@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 import tempfile
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from urllib.parse import parse_qs
 import ibis
 
 from timediff.errors import Problems, TimeDiffError
+from timediff.progress import Progress, silent
 
 MEMORY = "4GB"  # given to DuckDB; what does not fit goes to a temporary file
 DUCKDB_TYPES = {"int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR", "timestamp": "TIMESTAMP"}
@@ -36,6 +38,8 @@ class Table:
 
 
 class Engine(ABC):
+    progress: Progress = staticmethod(silent)  # how far the scan of the large table is, in per cent
+
     def __init__(self, backend: Any) -> None:
         self.backend = backend
 
@@ -101,6 +105,33 @@ class Files(Engine):
                 file.seek(max(0, size - 2**20))
                 state.update(file.read())
         return state.hexdigest()
+
+    def keep(self, expression: Any, name: str) -> Any:
+        # On the connection itself, not on a cursor of it: only then can it be asked how far it is.
+        with self._watched():
+            self.backend.raw_sql(f"CREATE OR REPLACE TEMP TABLE {name} AS {self.backend.compile(expression)}")
+        return self.backend.table(name)
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Asks DuckDB four times a second how far it is."""
+        self.backend.raw_sql("SET enable_progress_bar = true")
+        self.backend.raw_sql("SET enable_progress_bar_print = false")
+        over = threading.Event()
+
+        def watch() -> None:
+            while not over.wait(0.25):
+                percent = self.backend.con.query_progress()
+                if percent > 0:
+                    self.progress(min(int(percent), 99), 100)
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watcher.join()
 
     def _table(self, table: Table) -> Any:
         path = find(self.folder, table.name)
@@ -204,10 +235,11 @@ class Spark(Engine):
 
 
 @contextmanager
-def connect(source: str) -> Iterator[Engine]:
+def connect(source: str, progress: Progress = silent) -> Iterator[Engine]:
     """Opens SOURCE; what it makes on the way is gone afterwards. What an engine says no to becomes a sentence."""
     try:
         with _connected(source) as engine:
+            engine.progress = progress
             yield engine
     except Exception as error:
         if type(error).__module__.split(".")[0] not in ("duckdb", "_duckdb", "psycopg", "pyspark", "py4j", "ibis"):

@@ -1,9 +1,14 @@
 """The layouts of MIMIC-III (1.4) and MIMIC-IV (2.2): table and column names as published."""
 
+from dataclasses import replace
+
+from timediff.errors import TimeDiffError
+from timediff.progress import Progress, silent
 from timediff.sources import chart
 from timediff.sources.chart import ChartSettings, Layout
 from timediff.sources.engines import Table, connect
 from timediff.sources.extraction import Extraction
+from timediff.sources.mimic4_extended import extend, extended_settings
 from timediff.sources.registry import Source
 
 LAYOUT3 = Layout(
@@ -46,14 +51,22 @@ LAYOUT4 = Layout(
 )
 
 
-def _mimic3(source: str, settings: ChartSettings) -> Extraction:
-    with connect(source) as engine:
+def _mimic3(source: str, settings: ChartSettings, progress: Progress = silent) -> Extraction:
+    if settings.extended:
+        raise TimeDiffError("only mimic4 has extended channels.")
+    with connect(source, progress) as engine:
         return chart.extract(engine, LAYOUT3, settings)
 
 
-def _mimic4(source: str, settings: ChartSettings) -> Extraction:
-    with connect(source) as engine:
-        return chart.extract(engine, LAYOUT4, settings)
+def _mimic4(source: str, settings: ChartSettings, progress: Progress = silent) -> Extraction:
+    if settings.extended and settings.origin != "intime":
+        raise TimeDiffError("the extended channels begin with the admission to the unit: set origin = 'intime'.")
+    with connect(source, progress) as engine:
+        found = chart.extract(engine, LAYOUT4, settings)
+        if not settings.extended:
+            return found
+        cohort = extend(engine, found.cohort, extended_settings())
+        return replace(found, cohort=cohort, facts=engine.facts())
 
 
 MIMIC3 = Source(ChartSettings, _mimic3)

@@ -30,7 +30,7 @@ class Source:
     """A kind of raw data: its settings' class, and SOURCE with settings → a cohort and what was dropped."""
 
     settings: type
-    extract: Callable[[str, Any], Extraction]
+    extract: Callable[..., Extraction]  # (SOURCE, settings, progress)
 
 
 def source(name: str) -> Source:

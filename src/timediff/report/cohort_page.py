@@ -1,0 +1,124 @@
+"""One page that shows what a cohort holds: only aggregates of at least ten stays, no network."""
+
+import html
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from timediff.cohort import Cohort
+from timediff.describe import Distribution, Extracted, distribution, statistics
+from timediff.files import explained, refuse_existing, write_atomically
+from timediff.report.page import Drawn, document, require_plotly, section
+from timediff.report.terminal import FEWEST
+
+HEADINGS = ("feature", "kind", "missing", "mean ± SD, or classes", "1st to 99th percentile")
+MOST_CLASSES = 6  # named in the table; the figure has them all
+HASH = 12  # characters of a hash that a person compares
+
+ABOUT = (
+    f"What is in this cohort of {{stays:,}} stays. Everything here is an aggregate of at least {FEWEST} stays: "
+    "what fewer have is left out, and so are the extremes, which are single patients'."
+)
+FEW = (
+    f"This cohort has fewer than {FEWEST} stays: too few to show anything of their values. "
+    "In the terminal, <code>timediff describe</code> shows them to you alone."
+)
+LEGEND = (
+    f"Missing: share of the steps within each stay, or of the stays. – is no value, or one from fewer than {FEWEST} "
+    f"stays. A percentile beyond which fewer than {FEWEST} stays lie is moved inwards until {FEWEST} do."
+)
+MAP = f"Share of stays without a value at each step; blank where fewer than {FEWEST} stays are left to count."
+FIGURES = (
+    "The distribution of the observed values and, below it, the missing rate at each step. "
+    f"Bins in which fewer than {FEWEST} stays have a value are left out."
+)
+
+
+def write_cohort_page(path: Path, cohort: Cohort, *, title: str, extraction: Extracted | None = None) -> None:
+    """Writes one HTML file with everything in it: facts, rules, features, missingness, a figure a feature."""
+    require_plotly()
+    refuse_existing(path)
+    facts = statistics(cohort, FEWEST)
+    sections = []
+    if extraction is not None:
+        facts |= {_spoken(name): _shortened(name, value) for name, value in extraction.facts.items()}
+        rows = [[html.escape(rule), html.escape(count)] for rule, count in extraction.rows()]
+        sections.append(section("From all stays to these", table(("rule", "stays"), rows)))
+    sections += _features(cohort) if len(cohort) >= FEWEST else [section("Features", f"<p>{FEW}</p>")]
+    content = document(title, ABOUT.format(stays=len(cohort)), facts, sections)
+    with explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, content)
+
+
+def _features(cohort: Cohort) -> list[str]:
+    from timediff.report import figures
+
+    known = [distribution(cohort, feature, FEWEST) for feature in cohort.schema.features if feature.generated]
+    drawn = Drawn()
+    pictures = missing = ""
+    if any(one.feature.scope == "temporal" for one in known):
+        missing = drawn(figures.missing_map(cohort), "missing rates by feature and step")
+    for one in known:
+        figure = drawn(figures.distribution(cohort, one), f"{one.feature.name}: distribution")
+        words = f'<p class="note">{html.escape(_beyond(one))}</p>' if _beyond(one) else ""
+        pictures += f"<div>\n<h3>{html.escape(_name(one))}</h3>\n{figure}\n{words}</div>\n"
+    rows = [[html.escape(text) for text in _row(one)] for one in known]
+    return [
+        section("Features", table(HEADINGS, rows) + f'<p class="note">{LEGEND}</p>'),
+        section("What is missing", f"<p>{MAP}</p>\n{missing}"),
+        section("Each feature by itself", f'<p>{FIGURES}</p>\n<div class="grid">\n{pictures}</div>'),
+    ]
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Cells are HTML already; the first of a row is its heading."""
+    head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
+    body = "\n".join(
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>' for first, *rest in rows
+    )
+    return f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
+
+
+def _row(known: Distribution) -> tuple[str, ...]:
+    """One row under `HEADINGS`."""
+    feature = known.feature
+    missing = "–" if math.isnan(known.missing) else f"{known.missing:.1%}"
+    value = span = "–"
+    if known.shares:
+        texts = [f"{name}: {share:.1%}" for name, share in list(known.shares.items())[:MOST_CLASSES]]
+        more = len(known.shares) - MOST_CLASSES
+        value = ", ".join(texts) + (f" and {more} more" if more > 0 else "")
+    elif not math.isnan(known.mean) and not feature.discrete:
+        value = f"{known.mean:.4g} ± {known.sd:.3g}"
+    if known.shown and not feature.discrete:
+        span = f"{known.low:.4g} to {known.high:.4g}"
+    return _name(known), f"{feature.kind}, {feature.role or feature.scope}", missing, value, span
+
+
+def _beyond(known: Distribution) -> str:
+    """In words what a figure leaves out."""
+    if known.rare is not None and math.isnan(known.rare):
+        return f"Classes that fewer than {FEWEST} stays have are not counted."
+    if known.rare is not None:
+        return f"Classes that fewer than {FEWEST} stays have are counted together."
+    if len(known.edges) and known.undrawn > 0.0005:
+        low, high = known.low, known.edges[-1] - (known.spacing or 0) / 2
+        few = f"or in a bin of fewer than {FEWEST} stays"
+        return f"{known.undrawn:.1%} of values are not drawn: below {low:.4g}, above {high:.4g}, {few}."
+    return ""
+
+
+def _name(known: Distribution) -> str:
+    unit = known.feature.unit
+    return f"{known.feature.name} ({unit})" if unit else known.feature.name
+
+
+def _spoken(name: str) -> str:
+    return {"version": "timediff", "source_sha256": "source, SHA-256", "settings_sha256": "settings, SHA-256"}.get(
+        name, name.replace("_", " ")
+    )
+
+
+def _shortened(name: str, value: str) -> str:
+    return f"{value[:HASH]}…" if name.endswith("sha256") and len(value) > HASH else value

@@ -1,0 +1,282 @@
+"""MEDS event tables (Medical Event Data Standard: subject_id, time, code, numeric_value), one file or a folder of them.
+
+Stays are not part of the standard: settings say which codes start and end one, and which codes chart a variable. A code
+that ends in * stands for all that begin so.
+"""
+
+import functools
+import operator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+import duckdb
+import ibis
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from timediff.cohort import Cohort
+from timediff.errors import Problems, TimeDiffError
+from timediff.schema import Feature, Schema, Split
+from timediff.sources.chart import width_of
+from timediff.sources.engines import Files, connect
+from timediff.sources.extraction import Extraction, apply, columns
+from timediff.sources.grid import Rule, cells, seconds
+from timediff.sources.registry import Source
+from timediff.sources.table import check_bounds
+from timediff.tables import Array, Floats
+
+
+@dataclass(frozen=True)
+class Codes:
+    """Codes that chart one variable, and what of it counts: above < value < below, value ≤ at_most."""
+
+    codes: tuple[str, ...]
+    above: float | None = None
+    below: float | None = None
+    at_most: float | None = None
+    fahrenheit: bool = False  # limits are in °F too
+
+
+@dataclass(frozen=True)
+class Variable:
+    name: str
+    events: tuple[Codes, ...]
+    unit: str | None = None
+    bounds: tuple[float, float] | None = None
+    resolution: float | None = None
+    rule: str | None = None  # of this variable, where it is not the common one
+
+    @property
+    def feature(self) -> Feature:
+        return Feature(self.name, "continuous", unit=self.unit, bounds=self.bounds, resolution=self.resolution)
+
+
+@dataclass(frozen=True)
+class MedsSettings:
+    start: tuple[str, ...]  # codes that start a stay
+    end: tuple[str, ...]  # codes that end it: the first one after its start
+    step: str  # of the grid, such as "1h" or "30min"
+    steps: int
+    variable: tuple[Variable, ...]
+    hours: float = 0.0  # a stay lasts at least so long
+    origin: Literal["start", "first"] = "start"  # the start of the stay, or the first measurement in it
+    rule: Rule = "last"
+    death: tuple[str, ...] = ("MEDS_DEATH",)  # codes that make the label 1
+    discharge: tuple[str, ...] = ()  # until the first of these after the start; none: until the end of the stay
+    grace: float = 0.0  # or so many hours after it
+    value: tuple[str, ...] = ("numeric_value",)  # the column with the values: the first of these that is there
+    test: float = 0.25
+
+    @property
+    def schema(self) -> Schema:
+        static = (
+            Feature("patient", "categorical", "static", role="patient"),
+            Feature("died", "binary", "static", role="label"),
+        )
+        features = (*(variable.feature for variable in self.variable), *static)
+        return Schema(features, self.steps, self.step, Split(self.test, "died", "patient"))
+
+    def problems(self) -> list[str]:
+        found = [f"{key} lists no code; expected at least one" for key in ("start", "end") if not getattr(self, key)]
+        found += [f"variable {v.name!r} has no [[variable.events]]" for v in self.variable if not v.events]
+        found += [
+            f"variable {v.name!r}: rule is {v.rule!r}; expected one of {', '.join(get_args(Rule))}"
+            for v in self.variable
+            if v.rule not in (None, *get_args(Rule))
+        ]
+        try:
+            if width_of(self.step) < 1:
+                found.append(f"step is {self.step!r}; expected at least one second")
+        except (KeyError, ValueError):
+            found.append(f"step is {self.step!r}; expected a duration in s, min, h or d, such as '1h'")
+        return found
+
+
+def extract(source: str, settings: MedsSettings) -> Extraction:
+    schema = settings.schema
+    if found := settings.problems():
+        raise Problems("meds settings", found)
+    paths = shards(Path(source))
+    with connect(str(paths[0].parent)) as engine:
+        assert isinstance(engine, Files)
+        events = _events(engine, paths, settings)
+        return _extracted(engine, settings, schema, events, Path(source).name)
+
+
+def shards(path: Path) -> list[Path]:
+    """The event files: SOURCE itself, or those under it (under its data/, as the standard lays a data set out)."""
+    if path.is_file():
+        return [path]
+    root = path / "data" if (path / "data").is_dir() else path
+    found = sorted(p for p in root.rglob("*.parquet") if "metadata" not in p.relative_to(root).parts[:-1])
+    if not found:
+        raise TimeDiffError(f"{path} is neither a Parquet file nor a folder of them; expected a MEDS event table.")
+    return found
+
+
+def _events(engine: Files, paths: list[Path], settings: MedsSettings) -> Any:
+    """subject, at (seconds since 1970), code, number; all shards must have the columns."""
+    found, queries = [], []
+    for path in paths:
+        try:
+            names = pq.read_schema(path).names
+        except (pa.ArrowException, OSError) as error:
+            found.append(f"{path.name} is not a readable Parquet file ({str(error).splitlines()[0]})")
+            continue
+        missing = [name for name in ("subject_id", "time", "code") if name not in names]
+        value = next((name for name in settings.value if name in names), None)
+        if value is None:
+            missing.append(" or ".join(settings.value))
+        if missing:
+            found.append(f"{path.name} has no column {', '.join(missing)}; it has {', '.join(names)}")
+            continue
+        quoted, column = str(path).replace("'", "''"), str(value).replace('"', '""')
+        queries.append(
+            'SELECT CAST(subject_id AS BIGINT) AS subject, CAST("time" AS TIMESTAMP) AS moment, '
+            "CAST(code AS VARCHAR) AS code, "
+            # Values are 32 bits wide in the standard: by way of text, 36.7 is 36.7 and not 36.70000076.
+            f"CAST(CAST(\"{column}\" AS VARCHAR) AS DOUBLE) AS number FROM read_parquet('{quoted}')"
+        )
+    if found:
+        raise Problems("MEDS events", found)
+    engine.read.extend(paths)
+    engine.backend.raw_sql("SET TimeZone = 'UTC'")
+    engine.backend.raw_sql(f"CREATE OR REPLACE TEMP VIEW meds_events AS {' UNION ALL '.join(queries)}")
+    events = engine.backend.table("meds_events")
+    every = [settings.start, settings.end, settings.death, settings.discharge]
+    every += [group.codes for variable in settings.variable for group in variable.events]
+    wanted = events.filter(
+        matches(events.code, tuple(code for codes in every for code in codes)), events.moment.notnull()
+    )
+    wanted = wanted.select("subject", "code", "number", at=seconds(wanted.moment))
+    try:
+        return engine.keep(wanted, "timediff_events")
+    except duckdb.Error as error:
+        raise Problems("MEDS events", [f"cannot be read ({str(error).strip().splitlines()[0]})"]) from error
+
+
+def _extracted(engine: Files, settings: MedsSettings, schema: Schema, events: Any, where: str) -> Extraction:
+    stays = engine.keep(_stays(events, settings), "timediff_stays")
+    everyone = columns(stays.order_by("stay_id"))
+    stay_id = everyone["stay_id"]
+    if not len(stay_id):
+        raise TimeDiffError(
+            f"{where}: no event has a code that starts a stay ({', '.join(settings.start)}); set start."
+        )
+    _check_heard(events, settings)
+    left, begun = everyone["left"].astype(np.float64), everyone["start"].astype(np.float64)
+    measured = engine.keep(_measured(events, stays, settings), "timediff_measured")
+    if settings.origin == "first":
+        first = measured.group_by("stay_id").agg(origin=measured["at"].min())
+        timed = measured.join(first, "stay_id").mutate(time=lambda t: t["at"] - t["origin"])
+    else:
+        timed = measured.mutate(time=measured["at"] - measured["start"])
+    series = _series(settings, stay_id, timed)
+    rules = {
+        "a recorded end": ~np.isnan(left),
+        f"a stay of at least {settings.hours:g} h": left - begun >= settings.hours * 3600,
+        "at least one measurement": np.any([~np.isnan(grid).all(axis=1) for grid in series.values()], axis=0),
+    }
+    kept, dropped = apply(rules)
+    static = {"patient": everyone["patient"][kept], "died": everyone["died"][kept].astype(np.float64)}
+    cohort = Cohort(schema, stay_id[kept], {name: grid[kept] for name, grid in series.items()}, static)
+    check_bounds(cohort)
+    return Extraction(cohort, len(stay_id), dropped, engine.facts())
+
+
+def matches(code: Any, codes: tuple[str, ...]) -> Any:
+    """Whether a code is one of `codes`; one that ends in * stands for all that begin so."""
+    exact = [c for c in codes if not c.endswith("*")]
+    tests = [code.isin(exact)] if exact else []
+    tests += [code.startswith(c[:-1]) for c in codes if c.endswith("*")]
+    return functools.reduce(operator.or_, tests) if tests else code != code
+
+
+def _check_heard(events: Any, settings: MedsSettings) -> None:
+    counts = {
+        f"count_{n}": functools.reduce(operator.or_, (matches(events.code, g.codes) for g in variable.events)).sum()
+        for n, variable in enumerate(settings.variable)
+    }
+    row = events.agg(**counts).to_pyarrow().to_pylist()[0]
+    silent = [variable for n, variable in enumerate(settings.variable) if not row[f"count_{n}"]]
+    if silent:
+        codes = {v.name: ", ".join(code for group in v.events for code in group.codes) for v in silent}
+        raise Problems(
+            "MEDS events", [f"variable {name!r}: no event has a code of its own ({c})" for name, c in codes.items()]
+        )
+
+
+def _stays(events: Any, settings: MedsSettings) -> Any:
+    """A row a stay: stay_id (counted by patient and start), patient, start, left, died. Times are in seconds."""
+
+    def of(codes: tuple[str, ...], name: str) -> Any:
+        chosen = events.filter(matches(events.code, codes))
+        return chosen.select(**{f"{name}_subject": chosen.subject, name: chosen["at"]}).distinct()
+
+    starts = of(settings.start, "start")
+    order = ibis.window(order_by=[starts.start_subject, starts.start])
+    stays = starts.select(
+        patient=starts.start_subject, start=starts.start, stay_id=(ibis.row_number().over(order) + 1).cast("int64")
+    )
+
+    def following(codes: tuple[str, ...], name: str) -> Any:
+        """The first event of `codes` at or after the start of each stay."""
+        others = of(codes, name)
+        pairs = stays.join(others, [stays.patient == others[f"{name}_subject"], others[name] >= stays.start])
+        return pairs.group_by("stay_id").agg(**{name: pairs[name].min()})
+
+    for codes, name in ((settings.end, "left"), (settings.discharge, "home"), (settings.death, "death")):
+        stays = stays.left_join(following(codes, name), "stay_id").drop("stay_id_right")
+    # A date of discharge can be a mere day, earlier than the hour of death: that is what the grace is for.
+    until = ibis.coalesce(stays.home, stays.left) + settings.grace * 3600
+    died = (stays.death <= until).fill_null(False).cast("int64")
+    return stays.select("stay_id", "patient", "start", "left", died=died)
+
+
+def _measured(events: Any, stays: Any, settings: MedsSettings) -> Any:
+    """A row a valid measurement within a stay: stay_id, start, variable (its number), at, value."""
+    groups = [(number, group) for number, variable in enumerate(settings.variable) for group in variable.events]
+    value = ibis.cases(
+        *((matches(events.code, group.codes), _value(events.number, group)) for _, group in groups), else_=ibis.null()
+    )
+    number = ibis.cases(*((matches(events.code, group.codes), ibis.literal(n, "int64")) for n, group in groups))
+    long = events.select(subject="subject", at="at", variable=number, value=value)
+    long = long.filter(long.variable.notnull(), long.value.notnull())
+    enough = stays.filter(stays.left - stays.start >= settings.hours * 3600)
+    inside = [enough.patient == long.subject, long["at"] >= enough.start, long["at"] <= enough.left]
+    return enough.join(long, inside).select("stay_id", "start", "variable", "at", "value")
+
+
+def _value(number: Any, group: Codes) -> Any:
+    valid = number.notnull() & ~number.isnan()
+    for limit, holds in ((group.above, operator.gt), (group.below, operator.lt), (group.at_most, operator.le)):
+        valid = valid if limit is None else valid & holds(number, limit)
+    return ibis.ifelse(valid, (number - 32) / 1.8 if group.fahrenheit else number, ibis.null())
+
+
+def _series(settings: MedsSettings, stay_id: Array, timed: Any) -> dict[str, Floats]:
+    """The cells in (N, L) arrays. Converted values are rounded to the resolution."""
+    by_rule: dict[str, list[int]] = {}
+    for number, variable in enumerate(settings.variable):
+        by_rule.setdefault(variable.rule or settings.rule, []).append(number)
+    series = {}
+    for rule, numbers in by_rule.items():
+        chosen = timed.filter(timed.variable.isin(numbers)).select("stay_id", "variable", "value", "time")
+        width = width_of(settings.step)
+        found = columns(
+            cells(chosen, ["stay_id", "variable"], ["value"], "time", width, settings.steps, cast(Rule, rule))
+        )
+        for number in numbers:
+            variable, mine = settings.variable[number], found["variable"] == number
+            values = found["value"][mine].astype(np.float64)
+            if variable.resolution and any(group.fahrenheit for group in variable.events):
+                values = np.round(np.round(values / variable.resolution) * variable.resolution, 9)
+            grid = np.full((len(stay_id), settings.steps), np.nan)
+            grid[np.searchsorted(stay_id, found["stay_id"][mine]), found["step"][mine].astype(np.int64)] = values
+            series[variable.name] = grid
+    return series
+
+
+MEDS = Source(MedsSettings, extract)

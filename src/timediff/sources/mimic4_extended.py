@@ -1,0 +1,198 @@
+"""The paper's supplement to MIMIC-IV: glucose, the most frequent ICD codes and antibiotics, age at the first visit.
+
+Item ids are facts of the MIMIC Code Repository (Johnson et al. 2018, MIT-LCP/mimic-code); they stand, with the names of
+the antibiotics, in settings/mimic4_extended.toml.
+"""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from timediff import typed
+from timediff.cohort import Cohort
+from timediff.config import parse_file
+from timediff.errors import Problems, TimeDiffError
+from timediff.schema import Feature
+from timediff.sources.chart import width_of
+from timediff.sources.engines import Engine, Table
+from timediff.sources.extraction import columns
+from timediff.sources.grid import cells, seconds
+from timediff.sources.registry import default_settings
+from timediff.tables import Array, Floats
+
+STAYS = Table(
+    "icustays",
+    {"stay_id": "int64", "subject_id": "int64", "hadm_id": "int64", "intime": "timestamp"},
+    "mimiciv_icu",
+)
+MEASURED = {"itemid": "int64", "charttime": "timestamp", "valuenum": "float64"}
+CHART = Table("chartevents", {"stay_id": "int64", **MEASURED}, "mimiciv_icu")
+LABS = Table("labevents", {"subject_id": "int64", **MEASURED}, "mimiciv_hosp")
+PATIENTS = Table("patients", {"subject_id": "int64", "anchor_age": "int64"}, "mimiciv_hosp")
+DIAGNOSES = Table("diagnoses_icd", {"hadm_id": "int64", "icd_code": "string", "icd_version": "int64"}, "mimiciv_hosp")
+PRESCRIPTIONS = Table("prescriptions", {"hadm_id": "int64", "drug": "string"}, "mimiciv_hosp")
+
+K = TypeVar("K", str, tuple[str, int])
+OVER_89 = 91  # how MIMIC-IV writes an age that it hides
+
+
+@dataclass(frozen=True)
+class Glucose:
+    chart_ids: tuple[int, ...]
+    lab_ids: tuple[int, ...]
+    round_minutes: int
+    above: float = 0
+    at_most: float | None = None
+    unit: str = "mg/dL"
+
+
+@dataclass(frozen=True)
+class ExtendedSettings:
+    glucose: Glucose
+    codes: int
+    antibiotics: int
+    antibiotic_names: tuple[str, ...]  # parts of a drug's name, in lower case
+    not_antibiotic_names: tuple[str, ...] = ()
+
+
+def extended_settings(config: Path | None = None) -> ExtendedSettings:
+    """The supplement's own settings, or those of a file."""
+    name = "mimic4_extended"
+    table = tomllib.loads(default_settings(name)) if config is None else parse_file(config)
+    return typed.build(ExtendedSettings, table, str(config or f"{name} settings"))
+
+
+def extend(engine: Engine, cohort: Cohort, settings: ExtendedSettings) -> Cohort:
+    """A MIMIC-IV cohort whose grid begins at admission to the unit, with the supplement's features after its own."""
+    tables = engine.tables([STAYS, CHART, PATIENTS, DIAGNOSES, PRESCRIPTIONS])
+    stays, chart, patients, diagnoses, prescriptions = tables
+    glucose = _glucose(_measured(engine, stays, chart, settings.glucose), cohort)
+
+    everyone = columns(stays.select("stay_id", "subject_id", "hadm_id"))
+    place = _rows(everyone["stay_id"], cohort.stay_id, "icustays")
+    admission, subject = everyone["hadm_id"][place], everyone["subject_id"][place]
+    held = _codes(diagnoses, admission, settings.codes) | _antibiotics(prescriptions, admission, settings)
+    features = (
+        Feature("glucose", "continuous", unit=settings.glucose.unit),
+        Feature("age", "continuous", "static", unit="years", bounds=(16, OVER_89), resolution=1),
+        *(Feature(name, "binary", "static") for name in held),
+    )
+    return replace(
+        cohort,
+        schema=replace(cohort.schema, features=(*cohort.schema.features, *features)),
+        series={**cohort.series, "glucose": glucose},
+        static={**cohort.static, "age": _age(patients, subject), **held},
+    )
+
+
+def _measured(engine: Engine, stays: Any, chart: Any, settings: Glucose) -> Any:
+    """A row a valid measurement: stay_id, value, time in seconds since admission to the unit, rounded."""
+    rows = _since(_valid(chart, settings.chart_ids, settings).join(stays, "stay_id"), settings)
+    if (labs := _labs(engine)) is not None:
+        # Laboratory values belong to a patient; the grid's window says to which stay.
+        rows = rows.union(_since(_valid(labs, settings.lab_ids, settings).join(stays, "subject_id"), settings))
+    return rows
+
+
+def _labs(engine: Engine) -> Any:
+    """The laboratory's table, or None where there is none; one of another shape is an error."""
+    try:
+        return engine.tables([LABS])[0]
+    except Problems as error:
+        if any("no column" in problem for problem in error.problems):
+            raise
+        return None
+
+
+def _valid(events: Any, ids: Sequence[int], settings: Glucose) -> Any:
+    chosen = events.filter(events.itemid.isin(ids), events.valuenum > settings.above)
+    return chosen if settings.at_most is None else chosen.filter(chosen.valuenum <= settings.at_most)
+
+
+def _since(events: Any, settings: Glucose) -> Any:
+    """Time since admission, rounded: rounded clock times would miss a grid that begins at any second of the clock."""
+    width = settings.round_minutes * 60
+    rows = events.select(
+        "stay_id", value=events.valuenum, late=seconds(events.charttime) - seconds(events.intime) + width // 2
+    )
+    rows = rows.filter(rows.late >= 0)  # engines differ in how they divide below zero
+    return rows.select("stay_id", "value", time=(rows.late // width).cast("int64") * width)
+
+
+def _glucose(measured: Any, cohort: Cohort) -> Floats:
+    """(N, L): only what lies exactly on the grid, as the paper samples; equal times are averaged."""
+    width, steps = width_of(cohort.schema.step), cohort.schema.steps
+    found = columns(cells(measured, ["stay_id"], ["value"], "time", width, steps, "at"))
+    known = np.isin(found["stay_id"], cohort.stay_id)
+    row = _rows(cohort.stay_id, found["stay_id"][known], "the cohort")
+    grid = np.full((len(cohort), steps), np.nan)
+    grid[row, found["step"][known].astype(np.int64)] = found["value"][known]
+    return grid
+
+
+def _codes(diagnoses: Any, admission: Array, number: int) -> dict[str, Floats]:
+    """The `number` ICD codes of most admissions in the database, and which of `admission` have them."""
+    known = diagnoses.filter(diagnoses.hadm_id.notnull(), diagnoses.icd_code.notnull(), diagnoses.icd_version.notnull())
+    counts = columns(known.group_by(["icd_code", "icd_version"]).agg(admissions=known.hadm_id.nunique()))
+    table = zip(counts["icd_code"], counts["icd_version"], counts["admissions"], strict=True)
+    chosen = _most({(str(code), int(version)): int(count) for code, version, count in table}, number)
+    rows = columns(known.filter(known.icd_code.isin([code for code, _ in chosen])).distinct())
+    held = {}
+    for code, version in chosen:
+        mine = (rows["icd_code"] == code) & (rows["icd_version"] == version)
+        # Early versions pad their codes with spaces.
+        held[f"icd{version}_{code.strip()}"] = np.isin(admission, rows["hadm_id"][mine]).astype(np.float64)
+    return held
+
+
+def _antibiotics(prescriptions: Any, admission: Array, settings: ExtendedSettings) -> dict[str, Floats]:
+    """The antibiotics of most admissions in the database, and which of `admission` were given them."""
+    known = prescriptions.filter(prescriptions.hadm_id.notnull(), prescriptions.drug.notnull())
+    # Names are compared here, not in the database: engines differ in what is lower case.
+    names = {drug: _name(drug) for drug in columns(known.select("drug").distinct())["drug"]}
+    names = {drug: name for drug, name in names.items() if _antibiotic(name, settings)}
+    if not names:
+        return {}
+    rows = columns(known.filter(known.drug.isin(sorted(names))).distinct())
+    given: dict[str, set[int]] = {}
+    for drug, hadm_id in zip(rows["drug"], rows["hadm_id"], strict=True):
+        given.setdefault(names[drug], set()).add(int(hadm_id))
+    chosen = _most({name: len(admissions) for name, admissions in given.items()}, settings.antibiotics)
+    return {
+        f"abx_{name.replace(' ', '_')}": np.isin(admission, np.fromiter(given[name], np.int64)).astype(np.float64)
+        for name in chosen
+    }
+
+
+def _name(drug: str) -> str:
+    """As prescribed, but for case and spaces: "CefTRIAXone" and "CeftriaXONE" are one drug."""
+    return " ".join(drug.lower().split())
+
+
+def _antibiotic(name: str, settings: ExtendedSettings) -> bool:
+    named, excluded = settings.antibiotic_names, settings.not_antibiotic_names
+    return any(part in name for part in named) and not any(part in name for part in excluded)
+
+
+def _most(counts: Mapping[K, int], number: int) -> list[K]:
+    """The keys with the highest counts, highest first; equal ones in their own order."""
+    return sorted(counts, key=lambda key: (-counts[key], key))[:number]
+
+
+def _age(patients: Any, subject: Array) -> Floats:
+    found = columns(patients.filter(patients.anchor_age.notnull()))
+    age = found["anchor_age"][_rows(found["subject_id"], subject, "patients")].astype(np.float64)
+    return np.where(age > 89, OVER_89, age)
+
+
+def _rows(keys: Array, wanted: Array, where: str) -> Array:
+    """Where each of `wanted` stands in `keys`."""
+    order = np.argsort(keys)
+    place = np.searchsorted(keys, wanted, sorter=order)
+    if missing := len(wanted) - int(np.isin(wanted, keys).sum()):
+        raise TimeDiffError(f"{where} lacks {missing:,} of {len(wanted):,} rows that the cohort needs.")
+    return np.asarray(order[place])

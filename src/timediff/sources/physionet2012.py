@@ -1,0 +1,400 @@
+"""PhysioNet/Computing in Cardiology Challenge 2012 (Silva et al. 2012): 48 hours of ICU stays, and in-hospital death.
+
+Read as distributed (`set-a/132539.txt`, … with `Outcomes-a.txt`, in folders or zipped) or as one Parquet file a set.
+"""
+
+import hashlib
+import io
+import re
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ibis
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+
+from timediff.cohort import Cohort
+from timediff.errors import Problems, TimeDiffError
+from timediff.schema import Feature, Schema, Split
+from timediff.sources.chart import width_of
+from timediff.sources.engines import MEMORY
+from timediff.sources.extraction import Extraction, apply, columns
+from timediff.sources.grid import Rule, cells
+from timediff.sources.registry import Source
+from timediff.tables import Array, Floats
+
+COLUMNS = ("RecordID", "minute", "Parameter", "Value")
+TEXT = {"Time": pa.string(), "Parameter": pa.string(), "Value": pa.float64()}
+DESCRIPTORS = ("RecordID", "Age", "Gender", "Height", "ICUType", "Weight")
+DEATH = "In-hospital_death"
+ICU_TYPES = (1, 2, 3, 4)  # coronary care, cardiac surgery recovery, medical ICU, surgical ICU
+LAYOUT = "set-a.parquet or set-a/ (one 132539.txt a stay), with Outcomes-a.csv or Outcomes-a.txt beside it"
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One series: of `parameters`, the first that has a value in the cell. Limits are on single measurements."""
+
+    name: str
+    parameters: tuple[str, ...]
+    above: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    total: bool = False  # a cell holds the sum of its measurements, whatever the rule for the others is
+    unit: str | None = None
+    resolution: float | None = None
+
+    def feature(self, rule: Rule) -> Feature:
+        bounds = None
+        if self.at_least is not None and self.at_most is not None and rule != "sum" and not self.total:
+            bounds = (self.at_least, self.at_most)
+        return Feature(self.name, "continuous", unit=self.unit, bounds=bounds, resolution=self.resolution)
+
+
+@dataclass(frozen=True)
+class Settings:
+    step: str
+    steps: int
+    variable: tuple[Variable, ...]
+    rule: Rule = "last"
+    observed: bool = False  # drop stays that have no value at all on the grid, though they have other measurements
+    test: float = 0.25
+
+    @property
+    def width(self) -> int:
+        """Minutes of a step."""
+        width = width_of(self.step)
+        if width < 60 or width % 60:
+            raise TimeDiffError(f"step is {self.step!r}; times here are minutes: expected whole ones, such as 30min.")
+        return width // 60
+
+    def schema(self, sets: Sequence[str]) -> Schema:
+        static = [
+            Feature("Age", "continuous", "static", unit="years", resolution=1),
+            Feature("Gender", "binary", "static"),  # 0 = female, 1 = male
+            Feature("ICUType", "categorical", "static", classes=ICU_TYPES),
+        ]
+        if len(sets) > 1:
+            static.append(Feature("set", "categorical", "static", classes=tuple(sets)))
+        static.append(Feature("died", "binary", "static", role="label"))
+        features = (*(variable.feature(self.rule) for variable in self.variable), *static)
+        return Schema(features, self.steps, self.step, Split(self.test, "died"))
+
+
+@dataclass(frozen=True)
+class File:
+    """A file's name and bytes, wherever it lay."""
+
+    name: str
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Set:
+    """One set of the challenge: its Parquet file or the text of its stays, and its outcomes."""
+
+    name: str
+    recordings: Path | tuple[File, ...]
+    outcomes: File
+
+    def files(self) -> list[File]:
+        if isinstance(self.recordings, Path):
+            return [read(self.recordings), self.outcomes]
+        return [*self.recordings, self.outcomes]
+
+
+def extract(source: str, settings: Settings) -> Extraction:
+    sets = find(Path(source))
+    schema = settings.schema([one.name for one in sets])
+    with in_process() as backend:
+        tables = [_events(one, backend) for one in sets]
+        stays = [_stays(one, table) for one, table in zip(sets, tables, strict=True)]
+        order = np.argsort(np.concatenate(stays))
+        stay_id = np.concatenate(stays)[order]
+        origin = np.repeat(np.arange(float(len(sets))), [len(ids) for ids in stays])[order]
+        if twice := stay_id[1:][stay_id[1:] == stay_id[:-1]].tolist():
+            raise TimeDiffError(
+                f"{source}: {len(twice)} stays are in two sets, such as {twice[0]}; give one set alone."
+            )
+        together = tables[0] if len(tables) == 1 else ibis.union(*tables)
+        events = backend.create_table("events", together, temp=True)  # read and converted once, asked many times
+        series = _series(events, stay_id, settings)
+        measured = events.filter(events.parameter.notin(["", *DESCRIPTORS]), events.value.notnull())
+        any_measured = np.isin(stay_id, columns(measured.select("stay_id").distinct())["stay_id"])
+        static = _descriptors(events, stay_id)
+        version = f"DuckDB {backend.version}"
+
+    static |= {"set": origin} if len(sets) > 1 else {}
+    static["died"] = _deaths([one.outcomes for one in sets], stay_id)
+    rules = {"a known outcome": ~np.isnan(static["died"]), "at least one measurement": any_measured}
+    if settings.observed:
+        observed = np.any([~np.isnan(values).all(axis=1) for values in series.values()], axis=0)
+        rules["at least one value on the grid"] = observed
+    kept, dropped = apply(rules)
+    cohort = Cohort(
+        schema,
+        stay_id[kept],
+        {name: values[kept] for name, values in series.items()},
+        {name: values[kept] for name, values in static.items()},
+    )
+    facts = {"engine": version, "source_sha256": fingerprint(file for one in sets for file in one.files())}
+    return Extraction(cohort, len(stay_id), dropped, facts)
+
+
+def find(path: Path) -> list[Set]:
+    """The sets that SOURCE holds, by name."""
+    if not path.exists():
+        raise TimeDiffError(f"{path} is not there; expected a folder, file or zip with {LAYOUT}.")
+    if path.is_file() and path.suffix == ".zip":
+        return _zipped(path)
+    found = _sets_at([path]) or (_sets_at(sorted(path.iterdir())) if path.is_dir() else {})
+    if not found:
+        zips = sorted(path.glob("*.zip")) if path.is_dir() else []
+        hint = f" To read {zips[0].name}, give that file itself." if zips else ""
+        raise TimeDiffError(f"{path} holds no set of the challenge; expected {LAYOUT}.{hint}")
+    return [Set(name, _recordings(place), _outcomes_beside(place, name)) for name, place in sorted(found.items())]
+
+
+def _sets_at(paths: Sequence[Path]) -> dict[str, Path]:
+    """Sets by name among these files and folders; a set that is there twice is read from its Parquet file."""
+    folders = {p.name[4:]: p for p in paths if re.fullmatch(r"set-\w+", p.name) and p.is_dir()}
+    return folders | {p.stem[4:]: p for p in paths if re.fullmatch(r"set-\w+\.parquet", p.name)}
+
+
+def _recordings(place: Path) -> Path | tuple[File, ...]:
+    if place.is_file():
+        return place
+    files = tuple(read(p) for p in sorted(place.iterdir()) if re.fullmatch(r"\d+\.txt", p.name))
+    if not files:
+        raise TimeDiffError(f"{place} holds no stay; expected one file a stay, such as 132539.txt.")
+    return files
+
+
+def _outcomes_beside(place: Path, name: str) -> File:
+    for suffix in (".csv", ".txt"):
+        if (path := place.resolve().parent / f"Outcomes-{name}{suffix}").is_file():
+            return read(path)
+    raise TimeDiffError(f"{place}: expected its outcomes in Outcomes-{name}.csv or Outcomes-{name}.txt beside it.")
+
+
+def _zipped(path: Path) -> list[Set]:
+    stays: dict[str, list[File]] = {}
+    outcomes: dict[str, File] = {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name in sorted(archive.namelist()):
+                if stay := re.search(r"(?:^|/)set-(\w+)/(\d+\.txt)$", name):
+                    stays.setdefault(stay[1], []).append(File(stay[2], archive.read(name)))
+                elif outcome := re.search(r"(?:^|/)(Outcomes-(\w+)\.(?:txt|csv))$", name):
+                    outcomes[outcome[2]] = File(outcome[1], archive.read(name))
+    except (zipfile.BadZipFile, OSError, EOFError) as error:
+        raise TimeDiffError(f"{path} is not a readable zip ({error}); copy it again.") from error
+    if not stays:
+        raise TimeDiffError(f"{path} holds no stay; expected files such as set-a/132539.txt in it.")
+    return [
+        Set(name, tuple(files), outcomes.get(name) or _outcomes_beside(path, name))
+        for name, files in sorted(stays.items())
+    ]
+
+
+def _events(one: Set, backend: Any) -> Any:
+    """A row a line of the recordings: stay_id, minute, parameter, value."""
+    if isinstance(one.recordings, Path):
+        require_numbers(one.recordings, {name: name != "Parameter" for name in COLUMNS})
+        table = backend.read_parquet(one.recordings)
+        return table.select(
+            stay_id=table.RecordID.cast("int64"),
+            minute=table.minute.cast("int64"),
+            parameter=table.Parameter.cast("string"),
+            value=exact(table.Value),
+        )
+    text = read_texts(one.recordings, TEXT, ",")
+    clock = pc.extract_regex(text["Time"], r"^(?P<hour>\d{1,4}):(?P<minute>\d{2})$")
+    if clock.null_count:
+        at = pc.index(pc.is_null(clock), True).as_py()
+        raise TimeDiffError(
+            f"{text['stay_id'][at]}.txt: the time is {text['Time'][at]}; expected HH:MM, such as 07:45."
+        )
+    hour, minute = (pc.struct_field(clock, k).cast(pa.int64()) for k in (0, 1))
+    named = {
+        "stay_id": text["stay_id"],
+        "minute": pc.add(pc.multiply(hour, 60), minute),
+        "parameter": text["Parameter"],
+        "value": text["Value"],
+    }
+    return backend.create_table(f"set_{one.name}", pa.table(named), temp=True)
+
+
+def _stays(one: Set, events: Any) -> Array:
+    if isinstance(one.recordings, Path):
+        return columns(events.select("stay_id").distinct())["stay_id"]
+    return np.array([_number(file) for file in one.recordings])  # a stay without any line is one too
+
+
+def _series(events: Any, stay_id: Array, settings: Settings) -> dict[str, Floats]:
+    """Series (N, L) by name."""
+    slots = [(v, parameter) for v in settings.variable for parameter in reversed(v.parameters)]
+    width = settings.width
+    grids = {v.name: np.full((len(stay_id), settings.steps), np.nan) for v in settings.variable}
+    by_rule: dict[Rule, list[Any]] = {}
+    for slot, (variable, parameter) in enumerate(slots):
+        chosen = events.filter(events.parameter == parameter, events.value.notnull(), *_valid(events.value, variable))
+        chosen = chosen.select("stay_id", "minute", "value", slot=ibis.literal(slot, "int64"))
+        by_rule.setdefault("sum" if variable.total else settings.rule, []).append(chosen)
+    for rule, parts in by_rule.items():
+        measured = parts[0] if len(parts) == 1 else ibis.union(*parts)
+        found = columns(cells(measured, ["stay_id", "slot"], ["value"], "minute", width, settings.steps, rule))
+        row, step = np.searchsorted(stay_id, found["stay_id"]), found["step"].astype(np.int64)
+        for slot, (variable, _) in enumerate(slots):  # the preferred parameter comes last and overwrites
+            mine = found["slot"] == slot
+            # Rounded, so that a sum does not tell in which order its terms were added.
+            grids[variable.name][row[mine], step[mine]] = np.round(found["value"][mine], 9)
+    return grids
+
+
+def _valid(value: Any, variable: Variable) -> Iterator[Any]:
+    if variable.above is not None:
+        yield value > variable.above
+    if variable.at_least is not None:
+        yield value >= variable.at_least
+    if variable.at_most is not None:
+        yield value <= variable.at_most
+
+
+def _descriptors(events: Any, stay_id: Array) -> dict[str, Array]:
+    """Age, Gender and ICUType, wherever they stand; -1 is how the challenge writes a missing one."""
+    known = events.filter(events.parameter.isin(["Age", "Gender", "ICUType"]), events.value >= 0)
+    found = columns(known.group_by(["stay_id", "parameter"]).agg(value=known.value.max()))
+    static: dict[str, Array] = {}
+    for name, classes in (("Age", ()), ("Gender", (0, 1)), ("ICUType", ICU_TYPES)):
+        mine = found["parameter"] == name
+        values = np.full(len(stay_id), np.nan)
+        values[np.searchsorted(stay_id, found["stay_id"][mine])] = found["value"][mine]
+        # A class is stored as its index, and the classes are consecutive numbers.
+        static[name] = np.where(np.isin(values, classes), values - classes[0], np.nan) if classes else values
+    return static
+
+
+def _deaths(outcomes: Sequence[File], stay_id: Array) -> Floats:
+    """In-hospital death, 0 or 1; NaN where it is not told."""
+    died = np.full(len(stay_id), np.nan)
+    wanted = {"RecordID": pa.int64(), DEATH: pa.float64()}
+    for file in outcomes:
+        options = csv.ConvertOptions(column_types=wanted, include_columns=list(wanted))
+        try:
+            table = csv.read_csv(io.BytesIO(file.content), convert_options=options)
+        except (pa.ArrowException, KeyError) as error:
+            reason = str(error).splitlines()[0]
+            raise Problems(file.name, [f"expected the columns RecordID and {DEATH} ({reason})"]) from error
+        record, death = (np.asarray(table[name].to_numpy()) for name in wanted)
+        known = np.isin(record, stay_id) & np.isin(death, (0, 1))
+        died[np.searchsorted(stay_id, record[known])] = death[known]
+    return died
+
+
+def _number(file: File) -> int:
+    digits = re.search(r"\d+", file.name)
+    assert digits is not None  # only files that are named by a number are read
+    return int(digits[0])
+
+
+@contextmanager
+def in_process() -> Iterator[Any]:
+    """DuckDB in this process, gone afterwards."""
+    backend = ibis.duckdb.connect(memory_limit=MEMORY)
+    try:
+        yield backend
+    finally:
+        backend.disconnect()
+
+
+def read(path: Path) -> File:
+    return File(path.name, path.read_bytes())
+
+
+def fingerprint(files: Iterable[File]) -> str:
+    """A hash of the files' names, sizes and bytes."""
+    state = hashlib.sha256()
+    for file in files:
+        state.update(f"{file.name} {len(file.content)}\n".encode())
+        state.update(file.content)
+    return state.hexdigest()
+
+
+def exact(column: Any) -> Any:
+    """A column as doubles, NaN as null; the single-precision 92.33 becomes 92.33, as in the text it was made from."""
+    double = column.cast("string").cast("float64") if column.type().is_float32() else column.cast("float64")
+    return double.nullif(float("nan"))
+
+
+def require_numbers(path: Path, wanted: Mapping[str, bool]) -> None:
+    """Checks a Parquet file's columns; those with True hold numbers."""
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowException, OSError) as error:
+        raise Problems(str(path), [f"not a readable Parquet file ({str(error).splitlines()[0]})"]) from error
+    found = [f"there is no column {name}" for name in wanted if name not in schema.names]
+    for name, numeric in wanted.items():
+        if numeric and name in schema.names:
+            kind = schema.field(name).type
+            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+                found.append(f"the column {name} is {kind}; expected numbers")
+    if found:
+        raise Problems(str(path), found)
+
+
+def read_texts(files: Sequence[File], kinds: Mapping[str, pa.DataType], delimiter: str) -> pa.Table:
+    """Many small tables, one a stay, as one: the columns `kinds`, and stay_id, the number in the file's name."""
+    header = _header(files[0], delimiter)
+    bodies, counts = [], []
+    for file in files:
+        if file.content and _header(file, delimiter) != header:
+            raise Problems(file.name, [f"its header is not that of {files[0].name}, {delimiter.join(header)}"])
+        lines = [line for line in file.content.splitlines()[1:] if line.strip()]
+        bodies.append(b"\n".join([*lines, b""]))
+        counts.append(len(lines))
+    if missing := [name for name in kinds if name not in header]:
+        raise Problems(files[0].name, [f"there is no column {name}" for name in missing])
+    try:
+        table = _parsed(b"".join(bodies), header, kinds, delimiter)
+    except pa.ArrowException:
+        _blame(files, bodies, header, kinds, delimiter)
+        raise
+    return table.append_column("stay_id", pa.array(np.repeat([_number(file) for file in files], counts)))
+
+
+def _header(file: File, delimiter: str) -> list[str]:
+    first = file.content.partition(b"\n")[0].decode(errors="replace").strip().lstrip("\ufeff")
+    return [name.strip() for name in first.split(delimiter)]
+
+
+def _parsed(body: bytes, header: Sequence[str], kinds: Mapping[str, pa.DataType], delimiter: str) -> pa.Table:
+    if not body:
+        return pa.table({name: pa.array([], kind) for name, kind in kinds.items()})
+    return csv.read_csv(
+        io.BytesIO(body),
+        read_options=csv.ReadOptions(column_names=header),
+        parse_options=csv.ParseOptions(delimiter=delimiter, quote_char=False),
+        convert_options=csv.ConvertOptions(
+            column_types=kinds, include_columns=list(kinds), null_values=["", "NaN", "nan"], strings_can_be_null=True
+        ),
+    )
+
+
+def _blame(files: Sequence[File], bodies: Sequence[bytes], *how: Any) -> None:
+    """Says which file it was that could not be read."""
+    for file, body in zip(files, bodies, strict=True):
+        try:
+            _parsed(body, *how)
+        except pa.ArrowException as error:
+            raise Problems(file.name, [f"a line cannot be read ({str(error).splitlines()[0]})"]) from error
+
+
+PHYSIONET2012 = Source(Settings, extract)
