@@ -171,6 +171,15 @@ def test_times_may_be_numbers(tmp_path: Path, unit: str, factor: float) -> None:
     np.testing.assert_array_equal(TABLE.extract(str(tmp_path / "t.csv"), given).cohort.series["x"], [[8, 9, np.nan]])
 
 
+def test_names_are_free_and_an_index_without_one_is_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(",id,t,time,value_1\n1,9007199254740993,0,5,\n2,9007199254740993,1,,6\n")
+    entries = (Entry("at", "time"), Entry("origin", "value_1"), Entry("time", "id", scope="static", role="patient"))
+    given = TableSettings("wide", "id", "t", "1h", 2, entries, time_unit="step", origin="zero")
+    cohort = TABLE.extract(str(tmp_path / "t.csv"), given).cohort
+    np.testing.assert_array_equal([cohort.series["at"][0], cohort.series["origin"][0]], [[5, np.nan], [np.nan, 6]])
+    assert cohort.stay_id.tolist() == cohort.static["time"].tolist() == [2**53 + 1]
+
+
 def test_short_stays_are_dropped(tmp_path: Path) -> None:
     found = irregular(tmp_path, hours=2)
     assert found.cohort.stay_id.tolist() == ["b"]

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 from timediff.errors import Problems
 
 T = TypeVar("T")
+UNIONS = (types.UnionType, typing.Union)  # Literal[…] | None is of the second kind
 
 
 def update(settings: T, table: Mapping[str, Any], where: str) -> T:
@@ -93,7 +94,7 @@ def _converted(value: Any, expected: Any, path: str, found: list[str]) -> Any:
         return _built(expected, value, f"{path}.", found)
     if origin is Literal and isinstance(value, str) and value in arguments:
         return value
-    if origin is types.UnionType:  # X | None; "unset" is how a command line says None
+    if origin in UNIONS:  # X | None; "unset" is how a command line says None
         return None if value in (None, "unset") else _converted(value, arguments[0], path, found)
     if origin is tuple and isinstance(value, list | tuple):
         inner = arguments[:1] * len(value) if arguments[1:] == (...,) else arguments
@@ -112,7 +113,7 @@ def _described(expected: Any) -> str:
     origin, arguments = typing.get_origin(expected), typing.get_args(expected)
     if origin is Literal:
         return f"one of {', '.join(arguments)}"
-    if origin is types.UnionType:
+    if origin in UNIONS:
         return f"{_described(arguments[0])}, or unset"
     if origin is tuple:
         many = arguments[1:] == (...,)

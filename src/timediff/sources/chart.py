@@ -1,7 +1,7 @@
 """Charted vital signs of MIMIC-III and MIMIC-IV: events by item id, on a grid, for the unit stays that the rules keep.
 
 Item ids and limits are facts of the MIMIC Code Repository (Johnson et al. 2018, MIT-LCP/mimic-code): vitals_first_day
-of its MIMIC-III concepts, vitalsign of its MIMIC-IV concepts. They stand in settings/mimic3.toml and settings/mimic4.toml.
+of its MIMIC-III concepts, vitalsign of its MIMIC-IV concepts. They stand in settings/mimic3.toml and mimic4.toml.
 """
 
 import functools

@@ -14,12 +14,13 @@ import pyarrow as pa
 
 from timediff.cohort import Cohort
 from timediff.errors import TimeDiffError
+from timediff.progress import Progress, silent
 from timediff.schema import Feature, Schema, Split
 from timediff.sources.chart import width_of
 from timediff.sources.extraction import Extraction, apply, columns, gridded
 from timediff.sources.grid import Rule, cells
-from timediff.sources.physionet2012 import exact, fingerprint, in_process, read, read_texts, require_numbers
 from timediff.sources.registry import Source
+from timediff.sources.texts import exact, fingerprint, in_process, read, read_texts, require_numbers
 from timediff.tables import Array
 
 HOUR, SEPSIS = "ICULOS", "SepsisLabel"
@@ -67,7 +68,7 @@ class Settings:
         return None if self.rule == "sum" else variable.bounds
 
 
-def extract(source: str, settings: Settings) -> Extraction:
+def extract(source: str, settings: Settings, progress: Progress = silent) -> Extraction:
     files = find(Path(source))
     names = [v.name for v in settings.variable]
     with in_process() as backend:

@@ -142,7 +142,7 @@ def extract(source: str, settings: TableSettings) -> Extraction:
         main = _opened(engine, path, "table_main", settings)
         static = None if beside is None else _opened(engine, beside, "table_static", settings)
         homes = _homes(settings, main, static, path, beside)
-        main = _kept(engine, main, "timediff_rows", path)
+        main = _kept(engine, main.select(_needed(settings, main)), "timediff_rows", path)
         static = static if static is None or beside is None else _kept(engine, static, "timediff_static", beside)
         return _extracted(engine, settings, schema, main, static, homes)
 
@@ -153,15 +153,15 @@ def _extracted(
     """`homes` says where each static column stands: in "main", in "static", or as a "variable" of a long table."""
     stay, time = _identity(main[settings.stay], settings, settings.stay), _time(main, settings.time, settings)
     temporal = [entry for entry in settings.feature if entry.scope == "temporal"]
-    readings = {entry.name: _value(_raw(main, entry, settings), entry, settings) for entry in temporal}
+    usual = "variable" if settings.layout == "long" else "main"
+    readings = {entry.name: _value(_raw(main, entry, settings), entry, settings, usual) for entry in temporal}
     whole: dict[str, dict[str, Reading]] = {"main": {}, "static": {}}
     for entry in settings.feature:
         if entry.scope == "static":
             home = homes[entry.name]
-            raw = (
-                _raw(main, entry, settings) if home == "variable" else (main if home == "main" else static)[entry.place]
-            )
-            whole["static" if home == "static" else "main"][entry.name] = _value(raw, entry, settings)
+            table = static if home == "static" else main
+            raw = _raw(main, entry, settings) if home == "variable" else table[entry.place]
+            whole["static" if home == "static" else "main"][entry.name] = _value(raw, entry, settings, home)
     if "" in homes:  # the start of the stay; no feature has an empty name
         whole[homes[""]][""] = _time(main if homes[""] == "main" else static, settings.origin, settings)
 
@@ -184,8 +184,10 @@ def _extracted(
         for i, name in enumerate(whole[home])
     }
 
-    measured = main.select(stay_id=stay.value, at=time.value, **{name: r.value for name, r in readings.items()})
-    anything = functools.reduce(operator.or_, (measured[name].notnull() for name in readings))
+    # Numbered, since a feature may be called `time` or `at`.
+    numbered = {f"value_{i}": reading.value for i, reading in enumerate(readings.values())}
+    measured = main.select(stay_id=stay.value, at=time.value, **numbered)
+    anything = functools.reduce(operator.or_, (measured[name].notnull() for name in numbered))
     measured = engine.keep(measured.filter(measured["at"].notnull(), anything), "timediff_measured")
     span = columns(measured.group_by("stay_id").agg(first=measured["at"].min(), last=measured["at"].max()))
     first, last = (_placed(stay_id, span["stay_id"], span[name]) for name in ("first", "last"))
@@ -249,13 +251,20 @@ def _header(path: Path, separator: str) -> list[str]:
             else path.open(encoding="utf-8-sig") as file
         ):
             names = [name.strip() for name in next(csv.reader(file, delimiter=separator), [])]
+            blank = not any(names)
+            names = [name or f"column {i}" for i, name in enumerate(names, 1)]  # pandas and R leave the index nameless
     except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
         raise Problems(path.name, [f"cannot be read ({error})"]) from error
     repeated = sorted({name for name in names if names.count(name) > 1})
-    if not any(names) or repeated:
-        what = f"two columns are called {repeated[0]!r}" if any(names) else "there is no line with the columns' names"
+    if blank or repeated:
+        what = f"two columns are called {repeated[0]!r}" if repeated else "there is no line with the columns' names"
         raise Problems(path.name, [f"{what}; name each column once in the first line"])
     return names
+
+
+def _needed(settings: TableSettings, main: Any) -> list[str]:
+    wanted = {settings.stay, settings.time, settings.variable, settings.value, settings.origin}
+    return [name for name in main.columns if name in wanted | {entry.place for entry in settings.feature}]
 
 
 def _kept(engine: Files, table: Any, name: str, path: Path) -> Any:
@@ -342,11 +351,11 @@ def _time(table: Any, column: str, settings: TableSettings) -> Reading:
     )
 
 
-def _value(raw: Any, entry: Entry, settings: TableSettings) -> Reading:
+def _value(raw: Any, entry: Entry, settings: TableSettings, home: str) -> Reading:
     """A feature as numbers: those within its limits, the index of its class, or a patient's id."""
     if entry.role == "patient":
         return _identity(raw, settings, entry.place)
-    label = f"{'column' if settings.layout == 'wide' or entry.scope == 'static' else 'variable'} {entry.place!r}"
+    label = f"{'variable' if home == 'variable' else 'column'} {entry.place!r}"
     raw, feature = _present(raw, settings), entry.feature
     number = _number(raw)
     if feature.discrete:
@@ -441,11 +450,10 @@ def _series(
     starts = engine.backend.create_table("timediff_starts", starts, temp=True, overwrite=True)
     timed = measured.join(starts, "stay_id").mutate(time=lambda t: t["at"] - t["origin"])
     by_rule: dict[str, list[str]] = {}
-    for entry in settings.feature:
-        if entry.scope == "temporal":
-            by_rule.setdefault("class" if entry.feature.discrete else entry.rule or settings.rule, []).append(
-                entry.name
-            )
+    temporal = {f"value_{i}": e for i, e in enumerate(e for e in settings.feature if e.scope == "temporal")}
+    for name, entry in temporal.items():
+        rule_of = "class" if entry.feature.discrete else entry.rule or settings.rule
+        by_rule.setdefault(rule_of, []).append(name)
     series = {feature.name: np.full((len(stay_id), schema.steps), np.nan) for feature in schema.temporal}
     for rule, names in by_rule.items():
         chosen = timed.select("stay_id", "time", *names)
@@ -455,7 +463,7 @@ def _series(
         found = columns(cells(chosen, ["stay_id"], names, "time", settings.width, settings.steps, of_cell))
         row, step = np.searchsorted(stay_id, found["stay_id"]), found["step"].astype(np.int64)
         for name in names:
-            series[name][row, step] = found[name].astype(np.float64)
+            series[temporal[name].name][row, step] = found[name].astype(np.float64)
     return series
 
 

@@ -17,6 +17,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from timediff.cohort import Cohort
 from timediff.errors import Problems, TimeDiffError
+from timediff.progress import Progress, silent
 from timediff.schema import Feature, Schema, Split
 from timediff.sources.extraction import Extraction
 from timediff.sources.registry import Source
@@ -34,7 +35,7 @@ class Settings:
     test: float = 0.2
 
 
-def extract(source: str, settings: Settings) -> Extraction:
+def extract(source: str, settings: Settings, progress: Progress = silent) -> Extraction:
     path = find(Path(source), settings.file)
     content = path.read_bytes()
     series = _series(path, content, settings)
