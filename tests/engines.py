@@ -47,7 +47,8 @@ def _types(path: Path, table: Table) -> dict[str, str]:
 
 def _select(path: Path, table: Table) -> str:
     columns = ", ".join(f"'{name}': '{kind}'" for name, kind in _types(path, table).items())
-    return f"SELECT * FROM read_csv('{path}', header=true, auto_detect=false, delim=',', quote='\"', columns={{{columns}}})"
+    form = """header=true, auto_detect=false, delim=',', quote='"'"""
+    return f"SELECT * FROM read_csv('{path}', {form}, columns={{{columns}}})"
 
 
 def into_postgres(raw: Path, tables: list[Table], url: str) -> None:

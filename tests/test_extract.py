@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-import engines
 import numpy as np
 import pytest
-from conftest import same
 
+import engines
+from conftest import same
 from timediff import cli
 from timediff.cohort import read_cohort
 from timediff.errors import TimeDiffError
@@ -117,7 +117,9 @@ def test_the_command_writes_what_it_did(raw: dict[str, Path], tmp_path: Path, mo
     monkeypatch.setattr(
         "sys.argv", ["timediff", "extract", "mimic3", str(raw["mimic3"] / "raw"), str(tmp_path / "out")]
     )
-    _run()
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert not end.value.code
     report = json.loads((tmp_path / "out" / "extraction.json").read_text())
     assert report["stays"] == 40
     assert report["stays_found"] == 40 + sum(report["stays_dropped"].values())
@@ -125,13 +127,6 @@ def test_the_command_writes_what_it_did(raw: dict[str, Path], tmp_path: Path, mo
     assert len(report["source_sha256"]) == 64
     assert set(report["features"]) == {"heart_rate", "sbp", "dbp", "mbp", "resp_rate", "temperature", "spo2", "died"}
     assert same(read_cohort(tmp_path / "out"), read_cohort(raw["mimic3"] / "cohort"))
-
-
-def _run() -> None:
-    try:
-        cli.main()
-    except SystemExit as end:
-        assert not end.code
 
 
 def test_every_source_prints_its_settings_and_reads_them_back(tmp_path: Path) -> None:
@@ -218,7 +213,7 @@ def test_a_database_without_the_tables(tmp_path: Path) -> None:
     import duckdb
 
     duckdb.connect(str(tmp_path / "empty.duckdb")).close()
-    with pytest.raises(TimeDiffError, match="there is no table mimiciii.icustays"):
+    with pytest.raises(TimeDiffError, match=r"there is no table mimiciii\.icustays"):
         source("mimic3").extract(f"duckdb:///{tmp_path / 'empty.duckdb'}", resolve("mimic3"))
 
 
@@ -242,3 +237,23 @@ def test_mimic4_demo() -> None:
     found = source("mimic4").extract(str(DATA / "mimic4_demo"), resolve("mimic4"))
     assert (found.found, len(found.cohort)) == (140, 55)
     assert all(np.isnan(values).mean() < 0.35 for values in found.cohort.series.values())
+
+
+def test_settings_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small long table with a mapping given word by word; classes may be whole numbers."""
+    rows = [f"{stay},{hour},{code},{value}" for stay in (1, 2) for hour, code, value in ((0, "hr", 80), (1, "gcs", 15))]
+    (tmp_path / "events.csv").write_text("\n".join(["id,hour,code,value", *rows]))
+    features = '[{name = "hr", kind = "continuous"}, {name = "gcs", kind = "categorical", classes = [3, 15]}]'
+    words = {
+        "layout": "long", "stay": "id", "time": "hour", "time_unit": "h", "variable": "code", "value": "value",
+        "step": "1h", "steps": 2, "origin": "zero", "feature": features,
+    }  # fmt: skip
+    chosen = [text for key, value in words.items() for text in ("--set", f"{key}={value}")]
+    arguments = ["extract", "table", str(tmp_path / "events.csv"), str(tmp_path / "out"), *chosen]
+    monkeypatch.setattr("sys.argv", ["timediff", *arguments])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert not end.value.code
+    cohort = read_cohort(tmp_path / "out")
+    assert np.array_equal(cohort.series["hr"], [[80, np.nan]] * 2, equal_nan=True)
+    assert np.array_equal(cohort.series["gcs"], [[np.nan, 1]] * 2, equal_nan=True)

@@ -115,6 +115,7 @@ def extract(
     ] = None,
     out: Annotated[Path | None, typer.Argument(metavar="OUT", help="A folder that does not exist yet.")] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file of settings, instead of the source's own.")] = None,
+    assignments: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting.")] = None,
     extended: Annotated[
         bool, typer.Option("--extended", help="mimic4: with the paper's supplementary channels.")
     ] = False,
@@ -123,6 +124,8 @@ def extract(
     """Raw tables → a cohort, from files, DuckDB, PostgreSQL or Spark."""
     import importlib.util
 
+    from timediff import toml, typed
+    from timediff.config import parse_assignment
     from timediff.console import bar, say
     from timediff.errors import TimeDiffError
     from timediff.files import refuse_existing
@@ -139,8 +142,9 @@ def extract(
     if source is None or out is None:
         raise TimeDiffError(f"expected timediff extract {name} SOURCE OUT, or --print-config.")
     refuse_existing(out)
-    settings = resolve(name, config, {"extended": True} if extended else None)
-    text = default_settings(name) if config is None else config.read_text()
+    changes = dict(parse_assignment(text) for text in assignments or [])
+    settings = resolve(name, config, changes | ({"extended": True} if extended else {}))
+    text = toml.dumps(typed.plain(settings))
     text += f"\n# with --extended:\n{default_settings('mimic4_extended')}" if extended else ""
     with bar(f"extracting {name}") as progress:
         extraction = kind.extract(source, settings, progress)

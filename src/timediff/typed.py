@@ -94,8 +94,16 @@ def _converted(value: Any, expected: Any, path: str, found: list[str]) -> Any:
         return _built(expected, value, f"{path}.", found)
     if origin is Literal and isinstance(value, str) and value in arguments:
         return value
-    if origin in UNIONS:  # X | None; "unset" is how a command line says None
-        return None if value in (None, "unset") else _converted(value, arguments[0], path, found)
+    if origin in UNIONS:  # the first kind that fits; "unset" is how a command line says None
+        kinds = [kind for kind in arguments if kind is not type(None)]
+        if value in (None, "unset") and len(kinds) < len(arguments):
+            return None
+        for kind in kinds:
+            tried: list[str] = []
+            result = _converted(value, kind, path, tried)
+            if not tried:
+                return result
+        return _converted(value, kinds[0], path, found)
     if origin is tuple and isinstance(value, list | tuple):
         inner = arguments[:1] * len(value) if arguments[1:] == (...,) else arguments
         if len(inner) == len(value):

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from timediff.cohort import Cohort
 from timediff.errors import Problems, TimeDiffError
+from timediff.progress import Progress, silent
 from timediff.schema import Feature, Schema, Split
 from timediff.sources.chart import width_of
 from timediff.sources.engines import Files, connect
@@ -94,12 +95,12 @@ class MedsSettings:
         return found
 
 
-def extract(source: str, settings: MedsSettings) -> Extraction:
+def extract(source: str, settings: MedsSettings, progress: Progress = silent) -> Extraction:
     schema = settings.schema
     if found := settings.problems():
         raise Problems("meds settings", found)
     paths = shards(Path(source))
-    with connect(str(paths[0].parent)) as engine:
+    with connect(str(paths[0].parent), progress) as engine:
         assert isinstance(engine, Files)
         events = _events(engine, paths, settings)
         return _extracted(engine, settings, schema, events, Path(source).name)

@@ -9,9 +9,8 @@ import functools
 import gzip
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast
 
 import duckdb
 import ibis
@@ -21,123 +20,24 @@ import pyarrow.parquet as pq
 
 from timediff.cohort import Cohort
 from timediff.errors import Problems, TimeDiffError
-from timediff.schema import Feature, Kind, Role, Schema, Scope, Split
-from timediff.sources.chart import width_of
+from timediff.progress import Progress, silent
+from timediff.schema import Schema
 from timediff.sources.engines import Files, connect
 from timediff.sources.extraction import Extraction, apply, columns
 from timediff.sources.grid import Rule, cells
 from timediff.sources.registry import Source
+from timediff.sources.table_reading import Reading, identity, many, time_of, value_of, wrong
+from timediff.sources.table_settings import UNITS, Entry, TableSettings
 from timediff.tables import Array, Floats
 
-TICKS = 1_000_000  # times are counted in microseconds: whole numbers, on which cells have sharp edges
-UNITS = {"h": 3600 * TICKS, "min": 60 * TICKS, "s": TICKS}
 
-
-@dataclass(frozen=True)
-class Entry:
-    """A feature, where it stands in the table, and what of it counts: above < value < below, value ≤ at_most."""
-
-    name: str
-    from_: str | None = None  # its column in a wide table, its variable in a long one; the name unless given
-    kind: Kind = "continuous"
-    scope: Scope = "temporal"
-    role: str | None = None  # label, patient or order: the schema says so when it is none of them
-    unit: str | None = None
-    bounds: tuple[float, float] | None = None
-    resolution: float | None = None
-    classes: tuple[str, ...] | tuple[int, ...] = ()
-    above: float | None = None
-    below: float | None = None
-    at_most: float | None = None
-    rule: str | None = None  # of this feature, where it is not the table's
-
-    @property
-    def place(self) -> str:
-        return self.from_ or self.name
-
-    @property
-    def feature(self) -> Feature:
-        kind: Kind = "categorical" if self.role == "patient" else self.kind
-        role = cast(Role | None, self.role)
-        return Feature(self.name, kind, self.scope, role, self.unit, self.bounds, self.resolution, classes=self.classes)
-
-
-@dataclass(frozen=True)
-class TableSettings:
-    layout: Literal["long", "wide"]
-    stay: str  # the column that says whose row it is
-    time: str  # the column that says when
-    step: str  # of the grid, such as "1h" or "30min"
-    steps: int
-    feature: tuple[Entry, ...]
-    variable: str | None = None  # long: the column that says what was measured
-    value: str | None = None  # long: the column with its value
-    time_unit: Literal["timestamp", "h", "min", "s", "step"] = "timestamp"
-    origin: str = "first"  # the first measurement; "zero"; or the column with the start of the stay
-    rule: Rule = "last"
-    hours: float | None = None  # the last measurement lies at least so long after the origin
-    static: str | None = None  # a second file beside SOURCE with a row a stay
-    ids: Literal["number", "text"] = "number"  # what identifies stays and patients
-    missing: tuple[str, ...] = ()  # texts that mean "no value", besides an empty one
-    separator: str = ","
-    test: float = 0.25
-
-    @property
-    def schema(self) -> Schema:
-        features = tuple(entry.feature for entry in self.feature)
-        by_role = {str(feature.role): feature.name for feature in features}
-        return Schema(features, self.steps, self.step, Split(self.test, by_role.get("label"), by_role.get("patient")))
-
-    @property
-    def width(self) -> int:
-        return width_of(self.step) * TICKS
-
-    def problems(self) -> list[str]:
-        found = []
-        if self.layout == "long":
-            found += [
-                f'layout is "long", which needs {key} = "the column with {what}"'
-                for key, what in (("variable", "what was measured"), ("value", "its value"))
-                if getattr(self, key) is None
-            ]
-        if self.origin == "zero" and self.time_unit == "timestamp":
-            found.append(
-                'origin = "zero" needs times counted from the start of a stay: set time_unit to h, min, s or step'
-            )
-        found += [
-            f"feature {entry.name!r}: rule is {entry.rule!r}; expected one of {', '.join(get_args(Rule))}"
-            for entry in self.feature
-            if entry.rule not in (None, *get_args(Rule))
-        ]
-        if len(self.separator) != 1:
-            found.append(f"separator is {self.separator!r}; expected one character")
-        try:
-            if self.width < TICKS:
-                found.append(f"step is {self.step!r}; expected at least one second")
-        except (KeyError, ValueError):
-            found.append(f"step is {self.step!r}; expected a duration in s, min, h or d, such as '1h'")
-        return found
-
-
-@dataclass(frozen=True)
-class Reading:
-    """A column read as what the settings say it is, and which of its rows are something else."""
-
-    label: str
-    raw: Any
-    value: Any
-    wrong: Any
-    expected: str
-    identity: bool = False  # names somebody, so is no quantity
-
-
-def extract(source: str, settings: TableSettings) -> Extraction:
+def extract(source: str, settings: TableSettings, progress: Progress = silent) -> Extraction:
     schema = settings.schema
     if found := settings.problems():
         raise Problems("table settings", found)
     path = _file(Path(source))
     beside = None if settings.static is None else _file(path.parent / settings.static)
-    with connect(str(path.parent)) as engine:
+    with connect(str(path.parent), progress) as engine:
         assert isinstance(engine, Files)
         main = _opened(engine, path, "table_main", settings)
         static = None if beside is None else _opened(engine, beside, "table_static", settings)
@@ -151,25 +51,25 @@ def _extracted(
     engine: Files, settings: TableSettings, schema: Schema, main: Any, static: Any, homes: dict[str, str]
 ) -> Extraction:
     """`homes` says where each static column stands: in "main", in "static", or as a "variable" of a long table."""
-    stay, time = _identity(main[settings.stay], settings, settings.stay), _time(main, settings.time, settings)
+    stay, time = identity(main[settings.stay], settings, settings.stay), time_of(main, settings.time, settings)
     temporal = [entry for entry in settings.feature if entry.scope == "temporal"]
     usual = "variable" if settings.layout == "long" else "main"
-    readings = {entry.name: _value(_raw(main, entry, settings), entry, settings, usual) for entry in temporal}
+    readings = {entry.name: value_of(_raw(main, entry, settings), entry, settings, usual) for entry in temporal}
     whole: dict[str, dict[str, Reading]] = {"main": {}, "static": {}}
     for entry in settings.feature:
         if entry.scope == "static":
             home = homes[entry.name]
             table = static if home == "static" else main
             raw = _raw(main, entry, settings) if home == "variable" else table[entry.place]
-            whole["static" if home == "static" else "main"][entry.name] = _value(raw, entry, settings, home)
+            whole["static" if home == "static" else "main"][entry.name] = value_of(raw, entry, settings, home)
     if "" in homes:  # the start of the stay; no feature has an empty name
-        whole[homes[""]][""] = _time(main if homes[""] == "main" else static, settings.origin, settings)
+        whole[homes[""]][""] = time_of(main if homes[""] == "main" else static, settings.origin, settings)
 
-    found = _wrong(main, [stay, time, *readings.values(), *whole["main"].values()], stay)
+    found = wrong(main, [stay, time, *readings.values(), *whole["main"].values()], stay)
     keys = {"main": stay}
     if static is not None:
-        keys["static"] = _identity(static[settings.stay], settings, f"{settings.static}: {settings.stay}")
-        found += _wrong(static, [keys["static"], *whole["static"].values()], keys["static"])
+        keys["static"] = identity(static[settings.stay], settings, f"{settings.static}: {settings.stay}")
+        found += wrong(static, [keys["static"], *whole["static"].values()], keys["static"])
     if settings.layout == "long":
         found += _unheard(main, settings, [e for e in settings.feature if homes.get(e.name, "variable") == "variable"])
     if found:
@@ -318,96 +218,6 @@ def _raw(main: Any, entry: Entry, settings: TableSettings) -> Any:
     return ibis.ifelse(main[settings.variable].cast("string") == entry.place, main[settings.value], ibis.null())
 
 
-def _identity(raw: Any, settings: TableSettings, label: str) -> Reading:
-    raw = _present(raw, settings)
-    if settings.ids == "text":
-        return Reading(f"column {label!r}", raw, raw.cast("string"), raw.isnull() & raw.notnull(), "text", True)
-    number, exact = _number(raw), _number(raw).try_cast("int64")
-    if raw.type().is_string() or raw.type().is_integer():  # by way of a double it would be exact only to 2⁵³
-        exact = raw.try_cast("int64")
-    wrong = raw.notnull() & (number.isnull() | exact.isnull() | (number != number.round()))
-    return Reading(f"column {label!r}", raw, exact, wrong, 'a whole number (or set ids = "text")', True)
-
-
-def _time(table: Any, column: str, settings: TableSettings) -> Reading:
-    """Microseconds since 1970, or since the start of the stay."""
-    raw = _present(table[column], settings)
-    if settings.time_unit == "timestamp":
-        kind = raw.type()
-        if kind.is_string():
-            moment = raw.try_cast("timestamp")
-        elif kind.is_timestamp() or kind.is_date():
-            moment = raw.cast("timestamp")
-        else:
-            moment = ibis.null("timestamp")
-        value = moment.delta(ibis.literal("1970-01-01 00:00:00").cast("timestamp"), unit="microsecond").cast("int64")
-        expected = "a timestamp such as 2024-01-31 13:00:00 (or set time_unit)"
-        return Reading(f"column {column!r}", raw, value, raw.notnull() & moment.isnull(), expected)
-    number = _number(raw)
-    scale = settings.width if settings.time_unit == "step" else UNITS[settings.time_unit]
-    wrong = raw.notnull() & (number.isnull() | number.isinf() | (number.abs() > 1e9))
-    return Reading(
-        f"column {column!r}", raw, (number * scale).round().try_cast("int64"), wrong, "a number (or set time_unit)"
-    )
-
-
-def _value(raw: Any, entry: Entry, settings: TableSettings, home: str) -> Reading:
-    """A feature as numbers: those within its limits, the index of its class, or a patient's id."""
-    if entry.role == "patient":
-        return _identity(raw, settings, entry.place)
-    label = f"{'variable' if home == 'variable' else 'column'} {entry.place!r}"
-    raw, feature = _present(raw, settings), entry.feature
-    number = _number(raw)
-    if feature.discrete:
-        textual = isinstance(feature.classes[0], str)
-        given = raw.cast("string") if textual else number
-        index = ibis.cases(*((given == c, ibis.literal(float(i))) for i, c in enumerate(feature.classes)))
-        absent = ibis.literal(False) if textual else number.isnan().fill_null(False)
-        expected = f"one of its classes ({', '.join(map(str, feature.classes))})"
-        return Reading(label, raw, index, raw.notnull() & index.isnull() & ~absent, expected)
-    wrong = raw.notnull() & (number.isnull() | number.isinf())
-    value = ibis.ifelse(number.isnan(), ibis.null(), number)
-    for limit, holds in ((entry.above, operator.gt), (entry.below, operator.lt), (entry.at_most, operator.le)):
-        value = value if limit is None else ibis.ifelse(holds(value, limit), value, ibis.null())
-    return Reading(label, raw, value, wrong, 'a number (what means "no value" is listed in missing)')
-
-
-def _present(raw: Any, settings: TableSettings) -> Any:
-    if not raw.type().is_string():
-        return raw
-    raw = raw.strip()
-    return ibis.ifelse(raw.isin(["", *settings.missing]), ibis.null(), raw)
-
-
-def _number(raw: Any) -> Any:
-    kind = raw.type()
-    if kind.is_string():
-        return raw.try_cast("float64")
-    if kind.is_float32():  # 36.7 is meant, not 36.70000076
-        return raw.cast("string").cast("float64")
-    if kind.is_boolean():
-        return raw.cast("int64").cast("float64")
-    return raw.cast("float64") if kind.is_numeric() else ibis.null("float64")
-
-
-def _wrong(table: Any, readings: Sequence[Reading], stay: Reading) -> list[str]:
-    """What is not what the settings say it is, each column with how often and one example."""
-    counts: dict[str, Any] = {"nobody": stay.raw.isnull().sum()}
-    for i, reading in enumerate(readings):
-        text = reading.raw.cast("string")
-        counts |= {f"count_{i}": reading.wrong.sum(), f"example_{i}": text.min(where=reading.wrong)}
-    row = table.agg(**counts).to_pyarrow().to_pylist()[0]
-    found = [
-        f"{reading.label}: {_many(row[f'count_{i}'], 'value')}, such as {row[f'example_{i}']!r}; "
-        f"expected {reading.expected}"
-        for i, reading in enumerate(readings)
-        if row[f"count_{i}"]
-    ]
-    if row["nobody"]:
-        found.append(f"{stay.label}: {_many(row['nobody'], 'row')} without a stay; every row belongs to one")
-    return found
-
-
 def _unheard(main: Any, settings: TableSettings, entries: Sequence[Entry]) -> list[str]:
     names = main[settings.variable].cast("string")
     known = {str(name) for name in main.select(name=names).distinct().to_pyarrow()["name"].to_pylist()}
@@ -430,7 +240,7 @@ def _one_a_stay(table: Any, stay: Reading, readings: dict[str, Reading]) -> dict
         if count := sum(bool(differs) for differs in found[f"differ_{name}"].to_pylist()):
             what = f"feature {feature!r} ({reading.label})" if feature else f"the start of the stay ({reading.label})"
             problems.append(
-                f"{what} has more than one value in {_many(count, 'stay')}; it is static, so expected one a stay"
+                f"{what} has more than one value in {many(count, 'stay')}; it is static, so expected one a stay"
             )
     if problems:
         raise Problems("table", problems)
@@ -485,7 +295,7 @@ def check_bounds(cohort: Cohort) -> None:
             values, (low, high) = cohort.values(feature.name), feature.bounds
             if count := int(((values < low) | (values > high)).sum()):
                 found.append(
-                    f"feature {feature.name!r}: {_many(count, 'value')} outside its bounds {low:g} to {high:g}; "
+                    f"feature {feature.name!r}: {many(count, 'value')} outside its bounds {low:g} to {high:g}; "
                     "widen them, or set above, below or at_most so that such values do not count"
                 )
     if found:
@@ -495,10 +305,6 @@ def check_bounds(cohort: Cohort) -> None:
 def _nearest(name: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(map(repr, list(known)[:8]))}"
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 TABLE = Source(TableSettings, extract)

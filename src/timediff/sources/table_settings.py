@@ -1,0 +1,97 @@
+"""The settings of any table: which column is what, and on which grid."""
+
+from dataclasses import dataclass
+from typing import Literal, cast, get_args
+
+from timediff.schema import Feature, Kind, Role, Schema, Scope, Split
+from timediff.sources.chart import width_of
+from timediff.sources.grid import Rule
+
+TICKS = 1_000_000  # times are counted in microseconds: whole numbers, on which cells have sharp edges
+UNITS = {"h": 3600 * TICKS, "min": 60 * TICKS, "s": TICKS}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A feature, where it stands in the table, and what of it counts: above < value < below, value ≤ at_most."""
+
+    name: str
+    from_: str | None = None  # its column in a wide table, its variable in a long one; the name unless given
+    kind: Kind = "continuous"
+    scope: Scope = "temporal"
+    role: str | None = None  # label, patient or order: the schema says so when it is none of them
+    unit: str | None = None
+    bounds: tuple[float, float] | None = None
+    resolution: float | None = None
+    classes: tuple[str, ...] | tuple[int, ...] = ()
+    above: float | None = None
+    below: float | None = None
+    at_most: float | None = None
+    rule: str | None = None  # of this feature, where it is not the table's
+
+    @property
+    def place(self) -> str:
+        return self.from_ or self.name
+
+    @property
+    def feature(self) -> Feature:
+        kind: Kind = "categorical" if self.role == "patient" else self.kind
+        role = cast(Role | None, self.role)
+        return Feature(self.name, kind, self.scope, role, self.unit, self.bounds, self.resolution, classes=self.classes)
+
+
+@dataclass(frozen=True)
+class TableSettings:
+    layout: Literal["long", "wide"]
+    stay: str  # the column that says whose row it is
+    time: str  # the column that says when
+    step: str  # of the grid, such as "1h" or "30min"
+    steps: int
+    feature: tuple[Entry, ...]
+    variable: str | None = None  # long: the column that says what was measured
+    value: str | None = None  # long: the column with its value
+    time_unit: Literal["timestamp", "h", "min", "s", "step"] = "timestamp"
+    origin: str = "first"  # the first measurement; "zero"; or the column with the start of the stay
+    rule: Rule = "last"
+    hours: float | None = None  # the last measurement lies at least so long after the origin
+    static: str | None = None  # a second file beside SOURCE with a row a stay
+    ids: Literal["number", "text"] = "number"  # what identifies stays and patients
+    missing: tuple[str, ...] = ()  # texts that mean "no value", besides an empty one
+    separator: str = ","
+    test: float = 0.25
+
+    @property
+    def schema(self) -> Schema:
+        features = tuple(entry.feature for entry in self.feature)
+        by_role = {str(feature.role): feature.name for feature in features}
+        return Schema(features, self.steps, self.step, Split(self.test, by_role.get("label"), by_role.get("patient")))
+
+    @property
+    def width(self) -> int:
+        return width_of(self.step) * TICKS
+
+    def problems(self) -> list[str]:
+        found = []
+        if self.layout == "long":
+            found += [
+                f'layout is "long", which needs {key} = "the column with {what}"'
+                for key, what in (("variable", "what was measured"), ("value", "its value"))
+                if getattr(self, key) is None
+            ]
+        if self.origin == "zero" and self.time_unit == "timestamp":
+            found.append(
+                'origin = "zero" needs times counted from the start of a stay: set time_unit to h, min, s or step'
+            )
+        found += [
+            f"feature {entry.name!r}: rule is {entry.rule!r}; expected one of {', '.join(get_args(Rule))}"
+            for entry in self.feature
+            if entry.rule not in (None, *get_args(Rule))
+        ]
+        if len(self.separator) != 1:
+            found.append(f"separator is {self.separator!r}; expected one character")
+        try:
+            if self.width < TICKS:
+                found.append(f"step is {self.step!r}; expected at least one second")
+        except (KeyError, ValueError):
+            found.append(f"step is {self.step!r}; expected a duration in s, min, h or d, such as '1h'")
+        return found
