@@ -86,6 +86,8 @@ def postgres_server(folder: Path) -> Iterator[str]:
         for parent in list(folder.parents)[:3]:  # pytest's folders are closed to other users
             parent.chmod(0o755)
     run(["initdb", "-D", data, "-U", "tester", "--auth=trust", "-E", "UTF8", "--no-sync"])
+    rules = data / "pg_hba.conf"  # one user needs a password, so that a wrong one can be tried
+    rules.write_text(f"host all locked 127.0.0.1/32 scram-sha-256\n{rules.read_text()}")
     options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
     run(["pg_ctl", "-D", data, "-o", options, "-l", folder / "log", "-w", "start"])
     try:

@@ -209,6 +209,35 @@ def test_sources_that_are_not_there(where: str, said: str) -> None:
     assert "secret" not in str(caught.value)
 
 
+def test_a_wrong_password_is_one_sentence(postgres: str) -> None:
+    import psycopg
+
+    with psycopg.connect(postgres) as connection:
+        connection.execute("CREATE ROLE locked LOGIN PASSWORD 'right'")
+    wrong = postgres.replace("tester@", "locked:secret@")
+    with pytest.raises(TimeDiffError, match=r"no connection.*password authentication failed") as caught, connect(wrong):
+        pass
+    assert "secret" not in str(caught.value)
+
+
+def test_another_databases_tables(raw: dict[str, Path]) -> None:
+    with pytest.raises(TimeDiffError, match=r"ICUSTAYS\.csv\.gz has no column stay_id"):
+        source("mimic4").extract(str(raw["mimic3"] / "raw"), resolve("mimic4"))
+
+
+def test_tables_of_a_spark_catalogue(raw: dict[str, Path], tmp_path: Path) -> None:
+    with connect(f"spark://local[2]?path={raw['mimic3'] / 'raw'}") as engine:
+        session = engine.session
+        session.sql(f"CREATE DATABASE IF NOT EXISTS mimic LOCATION '{tmp_path / 'warehouse'}'")
+        for table in TABLES["mimic3"]:
+            path = engines.find(raw["mimic3"] / "raw", table.name)
+            session.read.csv(str(path), header=True, escape='"').write.mode("overwrite").saveAsTable(
+                f"mimic.{table.name}"
+            )
+    found = source("mimic3").extract("spark://local[2]?schema=mimic", resolve("mimic3"))
+    assert same(found.cohort, read_cohort(raw["mimic3"] / "cohort"))
+
+
 def test_a_database_without_the_tables(tmp_path: Path) -> None:
     import duckdb
 

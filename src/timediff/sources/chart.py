@@ -15,7 +15,7 @@ import numpy as np
 from timediff.cohort import Cohort
 from timediff.schema import Feature, Schema, Split
 from timediff.sources.engines import Engine, Table
-from timediff.sources.extraction import Extraction, apply, columns
+from timediff.sources.extraction import Extraction, apply, batches, columns
 from timediff.sources.grid import Rule, cells, seconds
 from timediff.tables import Floats
 
@@ -94,16 +94,18 @@ def extract(engine: Engine, layout: Layout, settings: ChartSettings) -> Extracti
     else:
         measured = measured.select("stay_id", "variable", "value", time=measured.at - measured.intime)
     width = width_of(settings.step)
-    found = columns(cells(measured, ["stay_id", "variable"], ["value"], "time", width, settings.steps, settings.rule))
+    found = cells(measured, ["stay_id", "variable"], ["value"], "time", width, settings.steps, settings.rule)
 
     stay_id = everyone["stay_id"]
     rules = {f"unit stay of at least {settings.hours:g} h": everyone["long_enough"].astype(bool)}
     if settings.age is not None:
         rules[f"age of at least {settings.age:g}"] = everyone["old_enough"].astype(bool)
     rules["a known outcome"] = ~np.isnan(everyone["died"].astype(np.float64))
-    rules["at least one measurement"] = np.isin(stay_id, found["stay_id"])
+    series = _series(settings, stay_id, found)
+    rules["at least one measurement"] = np.any([~np.isnan(grid).all(axis=1) for grid in series.values()], axis=0)
     kept, dropped = apply(rules)
-    series = _series(settings, stay_id[kept], found)
+    for name in series:  # one after the other: at no time are there two copies of all
+        series[name] = series[name][kept]
     static = {"patient": everyone["patient"][kept], "died": everyone["died"][kept].astype(np.float64)}
     cohort = Cohort(settings.schema, stay_id[kept], series, static)
     return Extraction(cohort, len(stay_id), dropped, engine.facts())
@@ -163,17 +165,15 @@ def _valid(events: Any, items: Items) -> Any:
     return valid
 
 
-def _series(settings: ChartSettings, stay_id: Any, found: dict[str, Any]) -> dict[str, Floats]:
+def _series(settings: ChartSettings, stay_id: Any, found: Any) -> dict[str, Floats]:
     """The cells in (N, L) arrays. Converted values are rounded to the resolution, on which engines agree."""
-    known = np.isin(found["stay_id"], stay_id)
-    row, step = np.searchsorted(stay_id, found["stay_id"]), found["step"].astype(np.int64)
-    series = {}
-    for number, variable in enumerate(settings.variable):
-        mine = known & (found["variable"] == number)
-        values = found["value"][mine]
+    grids = [np.full((len(stay_id), settings.steps), np.nan) for _ in settings.variable]
+    for rows in batches(found):
+        place, step = np.searchsorted(stay_id, rows["stay_id"]), rows["step"].astype(np.int64)
+        for number, grid in enumerate(grids):
+            mine = rows["variable"] == number
+            grid[place[mine], step[mine]] = rows["value"][mine]
+    for grid, variable in zip(grids, settings.variable, strict=True):
         if variable.resolution and any(items.fahrenheit for items in variable.items):
-            values = np.round(np.round(values / variable.resolution) * variable.resolution, 9)
-        grid = np.full((len(stay_id), settings.steps), np.nan)
-        grid[row[mine], step[mine]] = values
-        series[variable.name] = grid
-    return series
+            grid[:] = np.round(np.round(grid / variable.resolution) * variable.resolution, 9)
+    return {variable.name: grid for variable, grid in zip(settings.variable, grids, strict=True)}

@@ -23,7 +23,7 @@ import ibis
 from timediff.errors import Problems, TimeDiffError
 from timediff.progress import Progress, silent
 
-MEMORY = "4GB"  # given to DuckDB; what does not fit goes to a temporary file
+MEMORY = "3.5GB"  # given to DuckDB; what does not fit goes to a temporary file, and the rest of us needs about 1 GB
 DUCKDB_TYPES = {"int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR", "timestamp": "TIMESTAMP"}
 SPARK_TYPES = {"int64": "BIGINT", "float64": "DOUBLE", "string": "STRING", "timestamp": "TIMESTAMP"}
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,12 @@ def gridded(schema: Schema, stay_id: Array, rows: Mapping[str, Array], rounded: 
         grid[at, step] = values
         series[feature.name] = grid
     return series
+
+
+def batches(expression: Any, rows: int = 1_000_000) -> Iterator[dict[str, Array]]:
+    """The same a million rows at a time, for results that are larger than what is made of them."""
+    for batch in expression.to_pyarrow_batches(chunk_size=rows):
+        yield {name: np.asarray(batch[name].to_numpy(zero_copy_only=False)) for name in batch.schema.names}
 
 
 def columns(expression: Any) -> dict[str, Array]:
