@@ -3,7 +3,7 @@
     python benchmarks/extraction.py --rows 50e6 [--folder /a/large/disk]
 
 Writes simulated raw tables (reused if the folder has them), then measures, each in its own process: DuckDB counting
-the rows of CHARTEVENTS.csv.gz, extraction from .csv.gz, extraction from Parquet. DuckDB is given what engines.MEMORY says.
+the rows of CHARTEVENTS.csv.gz, extraction from .csv.gz, extraction from Parquet.
 """
 
 import argparse
