@@ -78,13 +78,15 @@ def test_the_truth_is_found_exactly(
     assert all(count > 0 for rule, count in found.dropped.items() if "outcome" not in rule or database == "eicu")
 
 
+@pytest.mark.parametrize("form", ["postgres", "spark"])
 @pytest.mark.parametrize("rule", ["first", "mean", "median", "at"])
 @pytest.mark.parametrize("database", TABLES)
-def test_engines_agree_on_every_rule(database: str, rule: str, raw: dict[str, Path], postgres: str) -> None:
+def test_engines_agree_on_every_rule(
+    database: str, rule: str, form: str, raw: dict[str, Path], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     settings = resolve(database, changes={"rule": rule})
-    files, server = (
-        source(database).extract(where, settings).cohort for where in (str(raw[database] / "raw"), postgres)
-    )
+    other = FORMS[form](raw[database], tmp_path, TABLES[database], request)
+    files, server = (source(database).extract(where, settings).cohort for where in (str(raw[database] / "raw"), other))
     assert np.array_equal(files.stay_id, server.stay_id)
     for name, values in files.series.items():
         exact = {"rtol": 0, "atol": 0} if rule in ("first", "at") else {"rtol": 1e-9}

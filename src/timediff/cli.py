@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, cast
 
 import typer
 
@@ -239,8 +239,9 @@ def split(
         raise TimeDiffError("TRAIN and TEST are the same folder; give them two names.")
     if by not in (None, "random", "time"):
         raise TimeDiffError(f"--by is {by!r}; expected random or time.")
+    chosen = cast(Literal["random", "time"] | None, by)
     with waiting(f"splitting {cohort}"):
-        parts = read_cohort(cohort).split(share, seed=seed, stratify=stratify, group=group, by=by)  # type: ignore[arg-type]
+        parts = read_cohort(cohort).split(share, seed=seed, stratify=stratify, group=group, by=chosen)
         with new_folder(train) as train_folder, new_folder(test) as test_folder:  # both, or neither
             parts[0].write_into(train_folder)
             parts[1].write_into(test_folder)
