@@ -14,7 +14,7 @@ import pytest
 from conftest import same
 from timediff.cohort import read_cohort
 from timediff.errors import TimeDiffError
-from timediff.sources.meds import MEDS, Codes, MedsSettings, Variable
+from timediff.sources.meds import MEDS, CodedVariable, Codes, MedsSettings
 from timediff.sources.registry import default_settings, resolve
 
 DEMO = Path(os.environ.get("TIMEDIFF_DATA", "../shared/data")) / "mimic4_demo" / "mimic_iv_demo_meds_events.parquet"
@@ -56,8 +56,12 @@ SETTINGS = MedsSettings(
     steps=3,
     hours=3,
     variable=(
-        Variable("heart_rate", (Codes(("HR",), above=0, below=300),)),
-        Variable("temperature", (Codes(("TEMP//F",), fahrenheit=True), Codes(("TEMP//C",))), resolution=0.1),
+        CodedVariable(name="heart_rate", events=(Codes(codes=("HR",), above=0, below=300),)),
+        CodedVariable(
+            name="temperature",
+            events=(Codes(codes=("TEMP//F",), fahrenheit=True), Codes(codes=("TEMP//C",))),
+            resolution=0.1,
+        ),
     ),
 )
 
@@ -133,11 +137,14 @@ def test_shards_are_one_table(source: str, tmp_path: Path) -> None:
         ({"step": "1parsec"}, "a duration in s, min, h or d"),
         ({"value": ("number",)}, "has no column number; it has subject_id, time, code, numeric_value"),
         (
-            {"variable": (Variable("pulse", (Codes(("PULSE//*",)),)),)},
+            {"variable": (CodedVariable(name="pulse", events=(Codes(codes=("PULSE//*",)),)),)},
             "variable 'pulse': no event has a code of its own",
         ),
         ({"hours": 500.0}, "no stay is left after the rule 'a stay of at least 500 h'"),
-        ({"variable": (Variable("heart_rate", (Codes(("HR",)),), bounds=(1, 300)),)}, "1 value outside its bounds"),
+        (
+            {"variable": (CodedVariable(name="heart_rate", events=(Codes(codes=("HR",)),), bounds=(1, 300)),)},
+            "1 value outside its bounds",
+        ),
     ],
 )
 def test_a_mistake_is_named(source: str, changes: dict[str, Any], sentence: str) -> None:

@@ -4,8 +4,6 @@ Item ids and limits are facts of the MIMIC Code Repository (Johnson et al. 2018,
 of its MIMIC-III concepts, vitalsign of its MIMIC-IV concepts. They stand in settings/mimic3.toml and mimic4.toml.
 """
 
-import functools
-import operator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,37 +11,26 @@ import ibis
 import numpy as np
 
 from timediff.cohort import Cohort
-from timediff.schema import Feature, Schema, Split
+from timediff.schema import Schema
 from timediff.sources.engines import Engine, Table
 from timediff.sources.extraction import Extraction, apply, batches, columns
-from timediff.sources.grid import Rule, cells, seconds
+from timediff.sources.grid import Rule, averaged, placed, seconds
+from timediff.sources.variables import Charted, Variable, schema_of
 from timediff.tables import Floats
 
 YEAR = 365.2425 * 86400
 
 
-@dataclass(frozen=True)
-class Items:
-    """Item ids that chart one variable, and what of it counts: above < value < below, value ≤ at_most."""
+@dataclass(frozen=True, kw_only=True)
+class Items(Charted):
+    """Item ids that chart one variable."""
 
     ids: tuple[int, ...]
-    above: float | None = None
-    below: float | None = None
-    at_most: float | None = None
-    fahrenheit: bool = False  # limits are in °F too
 
 
-@dataclass(frozen=True)
-class Variable:
-    name: str
+@dataclass(frozen=True, kw_only=True)
+class ChartVariable(Variable):
     items: tuple[Items, ...]
-    unit: str | None = None
-    bounds: tuple[float, float] | None = None
-    resolution: float | None = None
-
-    @property
-    def feature(self) -> Feature:
-        return Feature(self.name, "continuous", unit=self.unit, bounds=self.bounds, resolution=self.resolution)
 
 
 @dataclass(frozen=True)
@@ -52,7 +39,7 @@ class ChartSettings:
     steps: int
     origin: Literal["first", "intime"]  # the first measurement of any variable, or the admission to the unit
     hours: float  # a stay lasts at least so long
-    variable: tuple[Variable, ...]
+    variable: tuple[ChartVariable, ...]
     age: float | None = None  # a patient is at least so old
     rule: Rule = "last"
     test: float = 0.25
@@ -60,12 +47,7 @@ class ChartSettings:
 
     @property
     def schema(self) -> Schema:
-        static = (
-            Feature("patient", "categorical", "static", role="patient"),
-            Feature("died", "binary", "static", role="label"),
-        )
-        features = (*(variable.feature for variable in self.variable), *static)
-        return Schema(features, self.steps, self.step, Split(self.test, "died", "patient"))
+        return schema_of(self.variable, self.steps, self.step, self.test)
 
 
 @dataclass(frozen=True)
@@ -85,16 +67,15 @@ def extract(engine: Engine, layout: Layout, settings: ChartSettings) -> Extracti
     icustays, admissions, patients, events = engine.tables(wanted)
     stays = _stays(icustays, admissions, patients, layout, settings)
     everyone = columns(stays.order_by("stay_id"))
-    measured = engine.keep(_measured(events, stays, layout, settings), "timediff_measured")
+    items = engine.put(_items(settings), "timediff_items")
+    # Averaged within the scan: a second core has little else to do while the first one unpacks a .csv.gz.
+    keys, valid = ["stay_id", "variable"], _measured(events, items, stays, layout, settings)
+    measured = engine.keep(averaged(valid, keys, ["value"], "time", settings.rule), "timediff_measured")
     if settings.origin == "first":
-        first = measured.group_by("stay_id").agg(origin=measured.at.min())
-        measured = measured.join(first, "stay_id").select(
-            "stay_id", "variable", "value", time=measured.at - first.origin
-        )
-    else:
-        measured = measured.select("stay_id", "variable", "value", time=measured.at - measured.intime)
-    width = width_of(settings.step)
-    found = cells(measured, ["stay_id", "variable"], ["value"], "time", width, settings.steps, settings.rule)
+        first = measured.group_by("stay_id").agg(origin=measured.time.min())
+        joined = measured.join(first, "stay_id")
+        measured = joined.select("stay_id", "variable", "value", time=joined.time - joined.origin)
+    found = placed(measured, keys, ["value"], "time", width_of(settings.step), settings.steps, settings.rule)
 
     stay_id = everyone["stay_id"]
     rules = {f"unit stay of at least {settings.hours:g} h": everyone["long_enough"].astype(bool)}
@@ -104,8 +85,7 @@ def extract(engine: Engine, layout: Layout, settings: ChartSettings) -> Extracti
     series = _series(settings, stay_id, found)
     rules["at least one measurement"] = np.any([~np.isnan(grid).all(axis=1) for grid in series.values()], axis=0)
     kept, dropped = apply(rules)
-    for name in series:  # one after the other: at no time are there two copies of all
-        series[name] = series[name][kept]
+    series = {name: grid[kept] for name, grid in series.items()}
     static = {"patient": everyone["patient"][kept], "died": everyone["died"][kept].astype(np.float64)}
     cohort = Cohort(settings.schema, stay_id[kept], series, static)
     return Extraction(cohort, len(stay_id), dropped, engine.facts())
@@ -136,43 +116,39 @@ def _stays(stays: Any, admissions: Any, patients: Any, layout: Layout, settings:
     )
 
 
-def _measured(events: Any, stays: Any, layout: Layout, settings: ChartSettings) -> Any:
-    """A row a valid measurement of a stay that the rules keep: stay_id, intime, variable (its number), at, value."""
-    groups = [(number, items) for number, variable in enumerate(settings.variable) for items in variable.items]
-    valid = [_valid(events, items) for _, items in groups]
-    chosen = events.filter(events.valuenum.notnull(), functools.reduce(operator.or_, valid))
-    if layout.marks_errors:
-        chosen = chosen.filter(chosen.error.isnull() | (chosen.error != 1))
-    fahrenheit = [i for _, items in groups if items.fahrenheit for i in items.ids]
-    value = chosen.valuenum
-    if fahrenheit:
-        value = ibis.cases((chosen.itemid.isin(fahrenheit), (chosen.valuenum - 32) / 1.8), else_=chosen.valuenum)
-    number = ibis.cases(*((chosen.itemid.isin(items.ids), ibis.literal(n, "int64")) for n, items in groups))
-    long = chosen.select(stay_id=chosen[layout.stay], variable=number, at=seconds(chosen.charttime), value=value)
+def _measured(events: Any, items: Any, stays: Any, layout: Layout, settings: ChartSettings) -> Any:
+    """A row a valid measurement of a stay that the rules keep: stay_id, variable (its number), value, time in it."""
+    charted = events.filter(events.error.isnull() | (events.error != 1)) if layout.marks_errors else events
+    chosen = charted.join(items, "itemid")
+    number = chosen.valuenum
+    chosen = chosen.filter(number > chosen.above, number < chosen.below, number <= chosen.at_most)
+    value = ibis.ifelse(chosen.fahrenheit, (chosen.valuenum - 32) / 1.8, chosen.valuenum)
+    long = chosen.select("variable", stay_id=chosen[layout.stay], at=seconds(chosen.charttime), value=value)
     wanted = stays.filter(stays.long_enough)
     wanted = wanted if settings.age is None else wanted.filter(wanted.old_enough)
-    return long.join(wanted.select("stay_id", "intime"), "stay_id")
+    joined = long.join(wanted.select("stay_id", "intime"), "stay_id")
+    return joined.select("stay_id", "variable", "value", time=joined["at"] - joined.intime)
 
 
-def _valid(events: Any, items: Items) -> Any:
-    valid = events.itemid.isin(items.ids)
-    for limit, holds in (
-        (items.above, operator.gt),
-        (items.below, operator.lt),
-        (items.at_most, operator.le),
-    ):
-        valid = valid if limit is None else valid & holds(events.valuenum, limit)
-    return valid
+def _items(settings: ChartSettings) -> dict[str, list[Any]]:
+    """A row an item id: which variable it charts, and what of it counts."""
+    rows = [
+        (item, number, *items.limits, items.fahrenheit)
+        for number, variable in enumerate(settings.variable)
+        for items in variable.items
+        for item in items.ids
+    ]
+    names = ("itemid", "variable", "above", "below", "at_most", "fahrenheit")
+    return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
 
 
 def _series(settings: ChartSettings, stay_id: Any, found: Any) -> dict[str, Floats]:
     """The cells in (N, L) arrays. Converted values are rounded to the resolution, on which engines agree."""
-    grids = [np.full((len(stay_id), settings.steps), np.nan) for _ in settings.variable]
+    shape = (len(settings.variable), len(stay_id), settings.steps)
+    grids = np.full(shape, np.nan)
     for rows in batches(found):
-        place, step = np.searchsorted(stay_id, rows["stay_id"]), rows["step"].astype(np.int64)
-        for number, grid in enumerate(grids):
-            mine = rows["variable"] == number
-            grid[place[mine], step[mine]] = rows["value"][mine]
+        place = np.ravel_multi_index((rows["variable"], np.searchsorted(stay_id, rows["stay_id"]), rows["step"]), shape)
+        grids.reshape(-1)[place] = rows["value"]
     for grid, variable in zip(grids, settings.variable, strict=True):
         if variable.resolution and any(items.fahrenheit for items in variable.items):
             grid[:] = np.round(np.round(grid / variable.resolution) * variable.resolution, 9)

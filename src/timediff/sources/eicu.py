@@ -5,17 +5,17 @@ import operator
 from dataclasses import dataclass
 from typing import Any
 
-import ibis
 import numpy as np
 
 from timediff.cohort import Cohort
 from timediff.progress import Progress, silent
-from timediff.schema import Feature, Schema, Split
+from timediff.schema import Schema
 from timediff.sources.chart import width_of
 from timediff.sources.engines import Engine, Table, connect
 from timediff.sources.extraction import Extraction, apply, columns, gridded
 from timediff.sources.grid import Rule, cells
 from timediff.sources.registry import Source
+from timediff.sources.variables import Limits, Variable, schema_of
 
 PATIENT = Table(
     "patient",
@@ -29,22 +29,11 @@ PATIENT = Table(
 )
 
 
-@dataclass(frozen=True)
-class Variable:
-    """A column of vitalPeriodic, and what of it counts: above < value < below, value ≤ at_most."""
+@dataclass(frozen=True, kw_only=True)
+class Column(Variable, Limits):
+    """A column of vitalPeriodic."""
 
-    name: str
     column: str
-    unit: str | None = None
-    bounds: tuple[float, float] | None = None
-    resolution: float | None = None
-    above: float | None = None
-    below: float | None = None
-    at_most: float | None = None
-
-    @property
-    def feature(self) -> Feature:
-        return Feature(self.name, "continuous", unit=self.unit, bounds=self.bounds, resolution=self.resolution)
 
 
 @dataclass(frozen=True)
@@ -53,18 +42,13 @@ class EicuSettings:
     steps: int
     start_minutes: int  # from admission to the unit to the grid's origin
     hours: float  # a stay lasts at least so long
-    variable: tuple[Variable, ...]
+    variable: tuple[Column, ...]
     rule: Rule = "last"
     test: float = 0.25
 
     @property
     def schema(self) -> Schema:
-        static = (
-            Feature("patient", "categorical", "static", role="patient"),
-            Feature("died", "binary", "static", role="label"),
-        )
-        features = (*(variable.feature for variable in self.variable), *static)
-        return Schema(features, self.steps, self.step, Split(self.test, "died", "patient"))
+        return schema_of(self.variable, self.steps, self.step, self.test)
 
     @property
     def vitals(self) -> Table:
@@ -104,20 +88,13 @@ def _stays(patient: Any, settings: EicuSettings) -> Any:
 
 def _measured(vitals: Any, stays: Any, settings: EicuSettings) -> Any:
     """A row an observation on the grid of a stay that the rules keep: stay_id, time in seconds, a column a variable."""
-    values = {variable.name: _within(vitals[variable.column], variable) for variable in settings.variable}
+    values = {variable.name: variable.within(vitals[variable.column]) for variable in settings.variable}
     time = (vitals.observationoffset - settings.start_minutes) * 60
     rows = vitals.select(stay_id=vitals.patientunitstayid, time=time, **values)
     something = functools.reduce(operator.or_, (rows[name].notnull() for name in values))
     inside = rows.filter(rows.time >= 0, rows.time < width_of(settings.step) * settings.steps, something)
     wanted = stays.filter(stays.long_enough, stays.status != "")
     return inside.join(wanted.select("stay_id"), "stay_id")
-
-
-def _within(value: Any, variable: Variable) -> Any:
-    """The value, or null outside the variable's limits."""
-    limits = ((variable.above, operator.gt), (variable.below, operator.lt), (variable.at_most, operator.le))
-    holds = [compare(value, limit) for limit, compare in limits if limit is not None]
-    return ibis.cases((functools.reduce(operator.and_, holds), value)) if holds else value
 
 
 def _eicu(source: str, settings: EicuSettings, progress: Progress = silent) -> Extraction:

@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import ibis
+import pyarrow as pa
 
 from timediff.errors import Problems, TimeDiffError
 from timediff.progress import Progress, silent
@@ -59,6 +60,11 @@ class Engine(ABC):
     def keep(self, expression: Any, name: str) -> Any:
         """The expression's rows, computed once and kept where the data is, for the rest of this session."""
         self.backend.create_table(name, expression, temp=True, overwrite=True)
+        return self.backend.table(name)
+
+    def put(self, rows: Mapping[str, Sequence[Any]], name: str) -> Any:
+        """A small table of our own, laid where the data is."""
+        self.backend.create_table(name, pa.table(dict(rows)), temp=True, overwrite=True)
         return self.backend.table(name)
 
     def facts(self) -> dict[str, str]:
@@ -209,6 +215,11 @@ class Spark(Engine):
         frame.createOrReplaceTempView(name)
         return self.backend.table(name)
 
+    def put(self, rows: Mapping[str, Sequence[Any]], name: str) -> Any:
+        frame = self.session.createDataFrame(list(zip(*rows.values(), strict=True)), list(rows))
+        frame.createOrReplaceTempView(name)
+        return self.backend.table(name)
+
     def _table(self, table: Table) -> Any:
         if self.folder is None:
             frame = self.session.table(f"{self.schema}.{table.name.lower()}")
@@ -290,6 +301,9 @@ def _connected(source: str) -> Iterator[Engine]:
             )
         with tempfile.TemporaryDirectory(prefix="timediff-") as scratch:
             backend = ibis.duckdb.connect(Path(scratch) / "scratch.duckdb", memory_limit=MEMORY, temp_directory=scratch)
+            # DuckDB takes a CSV file for an empty table and would build its joins' hash tables from it: as written, the
+            # right side of a join is the small one.
+            backend.raw_sql("SET disabled_optimizers = 'join_order,build_side_probe_side'")
             try:
                 yield Files(folder, backend)
             finally:

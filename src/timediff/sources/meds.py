@@ -19,39 +19,28 @@ import pyarrow.parquet as pq
 from timediff.cohort import Cohort
 from timediff.errors import Problems, TimeDiffError
 from timediff.progress import Progress, silent
-from timediff.schema import Feature, Schema, Split
+from timediff.schema import Schema
 from timediff.sources.chart import width_of
 from timediff.sources.engines import Files, connect
 from timediff.sources.extraction import Extraction, apply, columns
 from timediff.sources.grid import Rule, cells, seconds
 from timediff.sources.registry import Source
 from timediff.sources.table import check_bounds
+from timediff.sources.variables import Charted, Variable, schema_of
 from timediff.tables import Array, Floats
 
 
-@dataclass(frozen=True)
-class Codes:
-    """Codes that chart one variable, and what of it counts: above < value < below, value ≤ at_most."""
+@dataclass(frozen=True, kw_only=True)
+class Codes(Charted):
+    """Codes that chart one variable."""
 
     codes: tuple[str, ...]
-    above: float | None = None
-    below: float | None = None
-    at_most: float | None = None
-    fahrenheit: bool = False  # limits are in °F too
 
 
-@dataclass(frozen=True)
-class Variable:
-    name: str
+@dataclass(frozen=True, kw_only=True)
+class CodedVariable(Variable):
     events: tuple[Codes, ...]
-    unit: str | None = None
-    bounds: tuple[float, float] | None = None
-    resolution: float | None = None
     rule: str | None = None  # of this variable, where it is not the common one
-
-    @property
-    def feature(self) -> Feature:
-        return Feature(self.name, "continuous", unit=self.unit, bounds=self.bounds, resolution=self.resolution)
 
 
 @dataclass(frozen=True)
@@ -60,7 +49,7 @@ class MedsSettings:
     end: tuple[str, ...]  # codes that end it: the first one after its start
     step: str  # of the grid, such as "1h" or "30min"
     steps: int
-    variable: tuple[Variable, ...]
+    variable: tuple[CodedVariable, ...]
     hours: float = 0.0  # a stay lasts at least so long
     origin: Literal["start", "first"] = "start"  # the start of the stay, or the first measurement in it
     rule: Rule = "last"
@@ -72,12 +61,7 @@ class MedsSettings:
 
     @property
     def schema(self) -> Schema:
-        static = (
-            Feature("patient", "categorical", "static", role="patient"),
-            Feature("died", "binary", "static", role="label"),
-        )
-        features = (*(variable.feature for variable in self.variable), *static)
-        return Schema(features, self.steps, self.step, Split(self.test, "died", "patient"))
+        return schema_of(self.variable, self.steps, self.step, self.test)
 
     def problems(self) -> list[str]:
         found = [f"{key} lists no code; expected at least one" for key in ("start", "end") if not getattr(self, key)]
@@ -246,15 +230,14 @@ def _measured(events: Any, stays: Any, settings: MedsSettings) -> Any:
     long = events.select(subject="subject", at="at", variable=number, value=value)
     long = long.filter(long.variable.notnull(), long.value.notnull())
     enough = stays.filter(stays.left - stays.start >= settings.hours * 3600)
-    inside = [enough.patient == long.subject, long["at"] >= enough.start, long["at"] <= enough.left]
-    return enough.join(long, inside).select("stay_id", "start", "variable", "at", "value")
+    inside = [long.subject == enough.patient, long["at"] >= enough.start, long["at"] <= enough.left]
+    return long.join(enough, inside).select("stay_id", "start", "variable", "at", "value")
 
 
 def _value(number: Any, group: Codes) -> Any:
-    valid = number.notnull() & ~number.isnan()
-    for limit, holds in ((group.above, operator.gt), (group.below, operator.lt), (group.at_most, operator.le)):
-        valid = valid if limit is None else valid & holds(number, limit)
-    return ibis.ifelse(valid, (number - 32) / 1.8 if group.fahrenheit else number, ibis.null())
+    known = ibis.ifelse(number.isnan(), ibis.null(), number)
+    value = group.within(known)
+    return (value - 32) / 1.8 if group.fahrenheit else value
 
 
 def _series(settings: MedsSettings, stay_id: Array, timed: Any) -> dict[str, Floats]:
