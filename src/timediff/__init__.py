@@ -10,13 +10,17 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Cohort",
+    "EvaluationSettings",
     "Feature",
     "Generator",
+    "Results",
     "Schema",
     "Settings",
     "Split",
     "TimeDiff",
     "TimeDiffError",
+    "evaluate",
+    "evaluate_to",
     "load",
     "marginals",
     "read_cohort",
@@ -41,6 +45,10 @@ _HOMES = {
     "TimeDiff": "timediff.generators.timediff",
     "load": "timediff.generators.registry",
     "sample_to": "timediff.generators.streaming",
+    "EvaluationSettings": "timediff.evaluation",
+    "evaluate": "timediff.evaluation",
+    "evaluate_to": "timediff.evaluation",
+    "Results": "timediff.results",
     "marginals": "timediff.metrics.marginals",
     "write_comparison": "timediff.report.page",
     "TimeDiffError": "timediff.errors",
@@ -50,12 +58,14 @@ if TYPE_CHECKING:
     from timediff.cohort import Cohort, read_cohort
     from timediff.config import Settings, resolve
     from timediff.errors import TimeDiffError
+    from timediff.evaluation import EvaluationSettings, evaluate, evaluate_to
     from timediff.generators.base import Generator
     from timediff.generators.registry import load
     from timediff.generators.streaming import sample_to
     from timediff.generators.timediff import TimeDiff
     from timediff.metrics.marginals import marginals
     from timediff.report.page import write_comparison
+    from timediff.results import Results
     from timediff.schema import Feature, Schema, Split
     from timediff.sources.raw import write_raw
     from timediff.sources.simulated import simulate

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
@@ -335,6 +336,103 @@ def sample(
     except KeyboardInterrupt as stop:
         raise Stopped("stopped; the stays so far are kept. Go on with the same command and --resume.") from stop
     say(f"{out}: {n:,} synthetic stays")
+
+
+@app.command()
+def evaluate(
+    train: Annotated[Path, typer.Option("--train", metavar="TRAIN", help="What the generator learnt from.")],
+    test: Annotated[Path, typer.Option("--test", metavar="TEST", help="Real stays that it has not seen.")],
+    synthetic: Annotated[
+        list[str],
+        typer.Option(
+            "--synthetic",
+            metavar="[NAME=]PATH",
+            help="A synthetic cohort. May be given again: another name is another column, the same name another seed.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="RESULTS", help="Folder to write; it must not exist.")],
+    protocol: Annotated[str, typer.Option(metavar="strict|paper", help="How judges look.")] = "strict",
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME", help="Only this metric; may be given again.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Three repetitions, no TSRTR, no subgroups.")] = False,
+    repetitions: Annotated[int | None, typer.Option(min=1, help="Of each judge; 10, or 3 with --quick.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the judges.")] = 0,
+    horizon: Annotated[int | None, typer.Option(help="Use the first N steps; shorter stays are dropped.")] = None,
+    mir_threshold: Annotated[float, typer.Option(help="Distance below which MIR calls a stay a member.")] = 0.08,
+    internal: Annotated[
+        bool, typer.Option("--internal", help="Draw single points of real stays: not for sharing.")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an evaluation that was stopped.")] = False,
+) -> None:
+    """Judge synthetic cohorts: does it look real, is it useful, whom could it expose?"""
+    from timediff.console import bar, console, say, waiting
+    from timediff.errors import Stopped
+    from timediff.files import refuse_existing
+    from timediff.report.page import require_plotly
+
+    refuse_existing(out)
+    require_plotly()
+    given: dict[str, list[Path]] = {}
+    for text in synthetic:
+        name, separator, path = text.partition("=")
+        path = path if separator else text
+        given.setdefault(name if separator else Path(path).resolve().name, []).append(Path(path))
+    with waiting("reading the cohorts and loading PyTorch"):
+        from timediff.cohort import Cohort, read_cohort
+        from timediff.evaluation import EvaluationSettings, evaluate_to
+        from timediff.report.summary import scores_table, verdict_lines
+
+        start = EvaluationSettings.quick() if quick else EvaluationSettings()
+        settings = replace(
+            start,
+            protocol=cast(Literal["paper", "strict"], protocol),
+            seed=seed,
+            repetitions=repetitions or start.repetitions,
+            only=tuple(only or ()),
+            skip=() if only else start.skip,
+            mir_threshold=mir_threshold,
+            internal=internal,
+        )
+        settings.check()
+
+        def read(path: Path) -> Cohort:
+            cohort = read_cohort(path)
+            return cohort if horizon is None else cohort.horizon(horizon)
+
+        learnt_from, unseen = read(train), read(test)
+        cohorts = {name: [read(path) for path in paths] for name, paths in given.items()}
+    try:
+        with bar("judging") as progress:
+            results = evaluate_to(
+                out, learnt_from, unseen, cohorts, settings=settings, resume=resume, progress=progress
+            )
+    except KeyboardInterrupt as stop:
+        raise Stopped("stopped; the metrics so far are kept. Go on with the same command and --resume.") from stop
+    console.print(scores_table(results))
+    for line in verdict_lines(results):
+        say(line)
+    say(f"{out / 'report.html'}: open it in a browser")
+
+
+@app.command()
+def report(
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="What evaluate wrote.", show_default=False)],
+    out: Annotated[Path | None, typer.Option("--out", help="Where to write it; RESULTS/report.html.")] = None,
+) -> None:
+    """Draw the report of an evaluation again."""
+    from timediff.console import say, waiting
+    from timediff.files import refuse_existing
+    from timediff.report.page import require_plotly
+    from timediff.results import Results
+
+    require_plotly()
+    if out is not None:
+        refuse_existing(out)
+    path = out or results / "report.html"
+    with waiting(f"drawing {path}"):
+        Results.read(results).report(path)
+    say(f"{path}: open it in a browser")
 
 
 if __name__ == "__main__":

@@ -16,3 +16,12 @@ def unheard(line: str) -> None:
 
 def silent(done: int, total: int, **values: float) -> None:
     """Nobody is watching."""
+
+
+def part(progress: Progress, number: int, of: int) -> Progress:
+    """The progress of one of several equal parts of a task."""
+
+    def inner(done: int, total: int, **values: float) -> None:
+        progress(number * total + done, of * total)
+
+    return inner

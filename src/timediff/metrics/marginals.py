@@ -42,7 +42,7 @@ def marginals(real: Cohort, synthetic: Cohort) -> list[Marginal]:
     ]
 
 
-def require_same_features(real: Schema, synthetic: Schema) -> None:
+def require_same_features(real: Schema, synthetic: Schema, named: str = "the real and the synthetic cohort") -> None:
     """Only cohorts whose generated columns mean the same can be compared."""
 
     def meaning(schema: Schema) -> dict[str, object]:
@@ -51,13 +51,12 @@ def require_same_features(real: Schema, synthetic: Schema) -> None:
     ours, theirs = meaning(real), meaning(synthetic)
     if differing := sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name)):
         raise TimeDiffError(
-            f"the real and the synthetic cohort differ in what they hold: {', '.join(differing)}. "
+            f"{named} differ in what they hold: {', '.join(differing)}. "
             "Compare cohorts whose schemas give these features the same kind, scope, unit and classes."
         )
     if real.step != synthetic.step:
         raise TimeDiffError(
-            f"the real cohort has a grid of {real.step!r} and the synthetic one of {synthetic.step!r}: "
-            "compare cohorts on the same grid."
+            f"{named} differ in their grids, {real.step!r} and {synthetic.step!r}: compare cohorts on the same grid."
         )
 
 

@@ -19,6 +19,7 @@ from timediff.schema import Feature, Schema
 from timediff.tables import Array, Floats
 
 Protocol = Literal["paper", "strict"]
+Scaling = Literal["standard", "minmax"]
 Single = npt.NDArray[np.float32]
 
 
@@ -41,7 +42,8 @@ class View:
     scale: Floats  # (C,)
 
     @staticmethod
-    def fit(train: Cohort, protocol: Protocol = "strict") -> "View":
+    def fit(train: Cohort, protocol: Protocol = "strict", scaling: Scaling | None = None) -> "View":
+        """Learns what fills and scales; without `scaling` it is the protocol's own."""
         schema = train.schema.generated()
         known = [feature for feature in schema.features if protocol == "paper" or feature.scope == "temporal"]
         fill = {feature.name: _fill(feature, np.asarray(train.values(feature.name), np.float64)) for feature in known}
@@ -50,7 +52,9 @@ class View:
         count = len(channels)
         plain = View(protocol, schema, tuple(channels), fill, np.zeros(count), np.ones(count))
         seen = plain.series(train).reshape(-1, count).astype(np.float64)
-        if protocol == "paper" and windows(train.schema):
+        if scaling is None:
+            scaling = "minmax" if protocol == "paper" and windows(train.schema) else "standard"
+        if scaling == "minmax":
             shift, scale = seen.min(axis=0), np.ptp(seen, axis=0)
         else:
             shift, scale = seen.mean(axis=0), seen.std(axis=0)

@@ -5,7 +5,7 @@ Numbers enter a figure as short plain lists: what a page discloses can then be r
 
 import html
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -310,3 +310,115 @@ def _dress(figure: go.Figure, height: int) -> go.Figure:
         hovermode="x unified",
         dragmode=False,
     )
+
+
+def overlay(known: Distribution, synthetic: Cohort) -> go.Figure:
+    """One feature's distribution, real as far as at least ten stays say it, and synthetic on the same bins."""
+    values = np.asarray(synthetic.values(known.feature.name), np.float64).ravel()
+    observed = values[~np.isnan(values)]
+    if known.shares:
+        return _overlaid_classes(known, observed)
+    figure = go.Figure()
+    if not known.shown:
+        few = f"too few real stays have a value (at least {FEWEST} are needed)"
+        figure.add_annotation(text=few, x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False)
+        figure.update_xaxes(visible=False)
+        figure.update_yaxes(visible=False)
+        return _dress(figure, 120)
+    counts, _ = np.histogram(observed, known.edges)
+    shares = counts / max(1, len(observed))
+    figure.add_trace(_bins(known).update(name="real", showlegend=True, hovertemplate=None, hoverinfo="y+name"))
+    left, right = known.edges[:1], known.edges[-1:]
+    line = {"color": SYNTHETIC, "width": 2, "shape": "hvh"}  # a staircase: its steps are the bins
+    middles = np.concatenate([left, (known.edges[:-1] + known.edges[1:]) / 2, right])
+    heights = np.concatenate([shares[:1], shares, shares[-1:]])
+    figure.add_trace(
+        go.Scatter(name="synthetic", x=_plain(middles, digits=6), y=_plain(heights), mode="lines", line=line)
+    )
+    figure.update_traces(selector={"name": "real"}, marker_opacity=0.55)
+    figure.update_xaxes(title_text=html.escape(known.feature.unit or "value", quote=False))
+    figure.update_yaxes(title_text="of values", tickformat=".0%", rangemode="tozero", nticks=5)
+    return _dress(figure, 250).update_layout(hovermode="closest", bargap=0)
+
+
+def _overlaid_classes(known: Distribution, observed: Floats) -> go.Figure:
+    """Shares of the classes that at least ten real stays have, and of all others together where they may be told."""
+    shown = [observed == place for place, name in enumerate(known.feature.classes) if str(name) in known.shares]
+    counts = [int(these.sum()) for these in shown]
+    others = known.rare is not None and not np.isnan(known.rare)
+    real, names = list(known.shares.values()), [_cut(name) for name in known.shares]
+    if others and known.rare is not None:
+        counts, real = [*counts, len(observed) - sum(counts)], [*real, known.rare]
+        names.append(f"<i>fewer than {FEWEST} real stays</i>")
+    synthetic = np.array(counts) / max(1, sum(counts))
+    figure = go.Figure()
+    for name, shares, colour in (("real", np.array(real), REAL), ("synthetic", synthetic, SYNTHETIC)):
+        pattern = {"shape": "" if name == "real" else "/", "fillmode": "overlay", "fgcolor": "#ffffff", "size": 6}
+        bar = {"x": _plain(shares), "y": list(range(len(names))), "orientation": "h"}
+        figure.add_trace(go.Bar(name=name, marker={"color": colour, "pattern": pattern}, **bar))
+    figure.update_traces(hovertemplate="%{x:.1%}")
+    figure.update_yaxes(tickvals=list(range(len(names))), ticktext=names, autorange="reversed", showgrid=False)
+    figure.update_xaxes(title_text="of values", tickformat=".0%", range=[0, 1.02], nticks=6)
+    return _dress(figure, 110 + 44 * len(names)).update_layout(barmode="group", hovermode="y unified")
+
+
+SETS = {"train": REAL, "test": "#009E73", "synthetic": SYNTHETIC}
+SET_NAMES = {"train": "real, training", "test": "real, unseen", "synthetic": "synthetic"}
+
+
+def density_figure(
+    densities: Mapping[str, Floats], edges_x: Floats, edges_y: Floats, most: float | None = None
+) -> go.Figure:
+    """Shares of each set's stays on a map of all stays, by x, then y, a panel a set; NaN = too few stays, left blank.
+
+    `most` is the share that has the full colour, so that maps beside each other can be compared.
+    """
+    names = list(densities)
+    titles = [SET_NAMES.get(name, html.escape(name, quote=False)) for name in names]
+    several = titles if len(names) > 1 else None
+    figure = make_subplots(cols=max(1, len(names)), shared_yaxes=True, subplot_titles=several)
+    for place, name in enumerate(names, start=1):
+        colour = SETS.get(name, MISSING)
+        figure.add_trace(
+            go.Heatmap(
+                name=titles[place - 1],
+                x=_plain((edges_x[:-1] + edges_x[1:]) / 2),
+                y=_plain((edges_y[:-1] + edges_y[1:]) / 2),
+                z=[_plain(row) for row in densities[name].T],  # a heatmap's rows are y
+                colorscale=[[0, _faded(colour)], [1, colour]],
+                zmin=0,
+                zmax=most,
+                showscale=False,
+                hoverongaps=False,
+                hovertemplate="%{z:.1%} of these stays<extra></extra>",
+            ),
+            row=1,
+            col=place,
+        )
+    for axis, edges in ((figure.update_xaxes, edges_x), (figure.update_yaxes, edges_y)):
+        axis(showticklabels=False, showgrid=False, range=[float(f"{edges[0]:.4g}"), float(f"{edges[-1]:.4g}")])
+        axis(showline=True, mirror=True, linecolor=FAINT, ticks="")
+    return _dress(figure, 300).update_layout(hovermode="closest", margin_t=34 if several else 12)
+
+
+def points_figure(points: Floats, which: Sequence[str]) -> go.Figure:
+    """Every stay a point on the map: for the eyes of those who may see single real stays."""
+    figure = go.Figure()
+    chosen = np.asarray(which)
+    for name, colour in SETS.items():
+        these = points[chosen == name]
+        marker = {"color": colour, "size": 4, "opacity": 0.5}
+        figure.add_trace(
+            go.Scatter(
+                name=SET_NAMES[name], x=_plain(these[:, 0]), y=_plain(these[:, 1]), mode="markers", marker=marker
+            )
+        )
+    figure.update_traces(hoverinfo="name")
+    figure.update_xaxes(showticklabels=False)
+    figure.update_yaxes(showticklabels=False)
+    return _dress(figure, 480).update_layout(hovermode="closest")
+
+
+def _faded(colour: str) -> str:
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red}, {green}, {blue}, 0.08)"

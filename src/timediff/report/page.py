@@ -100,10 +100,23 @@ def write_comparison(path: Path, real: Cohort, synthetic: Cohort, *, title: str,
     write_atomically(path, document(title, about, facts, sections))
 
 
-def document(title: str, about: str, facts: Mapping[str, str], sections: Sequence[str]) -> str:
-    """A whole page: its policy, style and the drawing library within it; `about` and sections are HTML already."""
-    from plotly.offline import get_plotlyjs
+def document(
+    title: str,
+    about: str,
+    facts: Mapping[str, str],
+    sections: Sequence[str],
+    *,
+    above: str = "",
+    style: str = "",
+    script: str = "",
+    figures: bool = True,
+) -> str:
+    """A whole page: its policy, style and the drawing library; `about`, `above` and sections are HTML already."""
+    library = ""
+    if figures:
+        from plotly.offline import get_plotlyjs
 
+        library = f"<script>{get_plotlyjs()}</script>"
     body = "\n".join(sections)
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -112,18 +125,18 @@ def document(title: str, about: str, facts: Mapping[str, str], sections: Sequenc
 <meta http-equiv="Content-Security-Policy" content="{POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{html.escape(title)}</title>
-<style>{STYLE}</style>
-<script>{get_plotlyjs()}</script>
+<style>{STYLE}{style}</style>
+{library}
 </head>
 <body>
 <main>
 <h1>{html.escape(title)}</h1>
-<p>{about}</p>
+{above}<p>{about}</p>
 <noscript><p>{NO_SCRIPT}</p></noscript>
 {facts_table(facts)}
 {body}
 </main>
-<script>{PRINT}</script>
+<script>{PRINT}{script}</script>
 </body>
 </html>
 """

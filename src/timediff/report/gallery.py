@@ -1,0 +1,130 @@
+"""Galleries: the figures of an evaluation's page, drawn when they are seen, with menus where there is a choice."""
+
+import html
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from itertools import count
+from statistics import fmean
+from typing import Any
+
+from timediff.metrics.record import Score
+from timediff.report.page import section
+from timediff.report.terminal import FEWEST
+from timediff.results import Picture, Results
+
+GALLERIES = {
+    "trajectories": (
+        "Over time",
+        "Mean over stays at each step and one standard deviation either side (real a band, synthetic dotted lines), or "
+        f"the share of a class. Steps at which fewer than {FEWEST} stays have a value are left out.",
+    ),
+    "distributions": (
+        "Distributions",
+        f"Share of the observed values, real and synthetic on the same bins; bins of fewer than {FEWEST} real stays "
+        "are left out, and so are the outermost values.",
+    ),
+    "missingness": ("What is missing", "Share of missing values by feature."),
+    "stays": (
+        "Single synthetic stays",
+        "Stays that the generator made, evenly taken from the cohort. Each colour is one stay; a gap is a missing "
+        "measurement. None of them is a patient.",
+    ),
+    "embeddings": (
+        "Maps of all stays",
+        "Every stay has a place on the map, similar stays near each other. The darker, the more stays; blank where "
+        f"there are fewer than {FEWEST}. Synthetic stays should cover the same places as real ones. Distances on such "
+        "maps must not be measured.",
+    ),
+}
+
+
+def gallery(results: Results, kind: str, numbers: "count[int]") -> str:
+    """The figures of one section, with menus where there is something to choose."""
+    shown = [picture for picture in results.pictures if picture.section == kind]
+    if not shown:
+        return ""
+    order = {name: place for place, name in enumerate(results.generators)}
+    shown.sort(key=lambda picture: order.get(picture.generator or "", -1))
+    title, about = GALLERIES[kind]
+    menus = ""
+    if kind == "trajectories":
+        menus += _menu("feature", [p.feature for p in shown])
+    menus += _menu("generator", [p.generator for p in shown])
+    places = {name: {one: str(i) for i, one in enumerate(_distinct(shown, name))} for name in ("feature", "generator")}
+    drawn = "\n".join(
+        placed(
+            picture.figure,
+            f"{picture.title}{f' ({picture.generator})' if len(places['generator']) > 1 else ''}",
+            numbers,
+            f' data-feature="{places["feature"].get(picture.feature, "")}"'
+            f' data-generator="{places["generator"].get(picture.generator, "")}"',
+        )
+        for picture in shown
+    )
+    layout = {"distributions": "grid", "embeddings": "thirds"}.get(kind, "")
+    chooser = f'<div class="chooser">{menus}</div>' if menus else ""
+    body = f'<div class="gallery" id="{kind}">{chooser}\n<div class="{layout}">\n{drawn}\n</div></div>'
+    return section(title, f"<p>{about}</p>\n{body}")
+
+
+def _distinct(shown: Sequence[Picture], name: str) -> list[str | None]:
+    return list(dict.fromkeys(getattr(picture, name) for picture in shown))
+
+
+def _menu(name: str, values: Sequence[str | None]) -> str:
+    """A menu of what there is; its values are places, so that no name can be mistaken for markup."""
+    known = list(dict.fromkeys(values))
+    if len(known) < 2:
+        return ""
+    options = "".join(f'<option value="{i}">{html.escape(one or "–")}</option>' for i, one in enumerate(known))
+    return f'<label>{name} <select name="{name}" autocomplete="off">{options}</select></label>'
+
+
+def placed(figure: Mapping[str, Any], title: str, numbers: "count[int]", about: str = "") -> str:
+    """A place for a figure and its content as JSON, which the page draws when it is seen."""
+    name = f"picture-{next(numbers)}"
+    content = json.dumps(figure, ensure_ascii=True).replace("<", "\\u003c")  # no text can end the script
+    return (
+        f'<figure data-picture="{name}"{about}><figcaption>{html.escape(title)}</figcaption><div class="canvas"></div>'
+        f'<script type="application/json" id="{name}">{content}</script></figure>'
+    )
+
+
+def augmentation(scores: Mapping[str, Sequence[Score]]) -> dict[str, Any]:
+    """Mean AUROC over classifiers against the share of synthetic stays, as a Plotly figure."""
+    lines: dict[tuple[str, bool], dict[int, list[float]]] = {}
+    for name, known in scores.items():
+        for s in known:
+            share = re.search(r"(\d+) %", s.what)
+            if share and not math.isnan(s.value):
+                line = lines.setdefault((name, "all real" in s.what), {})
+                line.setdefault(int(share[1]), []).append(s.value)
+    colours = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+    names = list(scores)
+    data = [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": html.escape(f"{name}, {'all real stays' if every else 'fixed number of real stays'}", quote=False),
+            "x": sorted(points),
+            "y": [float(f"{fmean(points[share]):.4g}") for share in sorted(points)],
+            "line": {"color": colours[names.index(name) % len(colours)], "dash": "dash" if every else "solid"},
+        }
+        for (name, every), points in lines.items()
+    ]
+    axis = {"gridcolor": "rgba(128, 128, 128, 0.25)", "zeroline": False, "fixedrange": True, "automargin": True}
+    layout = {
+        "height": 320,
+        "font": {"family": "system-ui, sans-serif", "size": 12},
+        "margin": {"l": 8, "r": 12, "t": 64, "b": 8},
+        "paper_bgcolor": "rgba(0, 0, 0, 0)",
+        "plot_bgcolor": "rgba(0, 0, 0, 0)",
+        "xaxis": {**axis, "title": {"text": "share of synthetic stays"}, "ticksuffix": " %"},
+        "yaxis": {**axis, "title": {"text": "AUROC on real stays"}},
+        "legend": {"orientation": "h", "x": 0, "y": 1, "yref": "container", "yanchor": "top"},
+        "showlegend": True,
+        "dragmode": False,
+    }
+    return {"data": data, "layout": layout}

@@ -1,0 +1,143 @@
+"""Scores as HTML tables: one row a number and one column a generator, or one row a feature and one column a number."""
+
+import html
+import math
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
+
+from timediff.metrics.record import Score
+from timediff.report.meanings import Meaning, judge, meaning
+
+# Marked where a number is this much worse than its floor: a tenth of a standard deviation, of the spread, of the
+# values; less is hard to see in any figure.
+FAR = 0.1
+SPREADS = {"judge": "judges", "cohort": "cohorts"}
+
+
+def side_by_side(scores: Mapping[str, Sequence[Score]], name: Callable[[Score], str] | None = None) -> str:
+    """One row a number, what it means and what is good, its floor, and a column a generator."""
+    rows: dict[object, dict[str, Score]] = {}
+    for generator, known in scores.items():
+        for score in known:
+            rows.setdefault(score.key, {})[generator] = score
+    body = [
+        [_title(row, name), floor_cell(list(row.values())), *(value_cell(row.get(one)) for one in scores)]
+        for row in rows.values()
+    ]
+    table = sortable(["number", "real against real", *scores], body, "scores")
+    return table + _notes([score for known in scores.values() for score in known])
+
+
+def matrix(scores: Sequence[Score], row: Callable[[Score], str], heading: str) -> str:
+    """One row a feature (or what `row` says) and one column a number, each with its floor."""
+    columns = list(dict.fromkeys((s.metric, s.judge if s.metric == "discriminative" else None, s.what) for s in scores))
+    found: dict[str, dict[object, list[Score]]] = {}
+    for s in scores:
+        column = (s.metric, s.judge if s.metric == "discriminative" else None, s.what)
+        found.setdefault(row(s), {}).setdefault(column, []).append(s)
+    titles = [meaning(Score(metric, what, 0)).title for metric, _, what in columns]
+    body = [
+        [f'<th scope="row">{html.escape(name)}</th>', *(_summary(cells.get(column, [])) for column in columns)]
+        for name, cells in found.items()
+    ]
+    return sortable([heading, *titles], body, "matrix") + _notes(scores)
+
+
+def sortable(headings: Sequence[str], rows: Sequence[Sequence[str]], kind: str) -> str:
+    """Cells are HTML elements already; a heading is text."""
+    head = "".join(f'<th scope="col">{html.escape(heading)}</th>' for heading in headings)
+    body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    return (
+        f'<div class="wide" tabindex="0" role="region" aria-label="table">'
+        f'<table class="sortable {kind}">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
+    )
+
+
+def value_cell(score: Score | None, *, floor: bool = False) -> str:
+    """Value ± spread and, below it, the interval; what is not available says why in its place."""
+    if score is None:
+        return "<td>–</td>"
+    if math.isnan(score.value):
+        reason = html.escape(score.note or "no reason was given")
+        return f'<td class="absent"><span class="reason">not available: {reason}</span></td>'
+    text = f'<span class="part">{number(score.value)}</span>'
+    if floor and _far(score):
+        text = f"<mark>{text} {'▲' if score.value > 0 else '▼'}</mark>"
+    several = len(score.spreads) > 1
+    for what, spread in score.spreads.items():
+        label = f" {SPREADS.get(what, html.escape(what))}" if several else ""
+        text += f' <span class="part">± {number(spread)}{label}</span>'
+    if not (math.isnan(score.low) or math.isnan(score.high)):
+        text += f' <span class="interval">{number(score.low)} to {number(score.high)}</span>'
+    if floor and not math.isnan(score.floor):
+        text += f' <span class="interval">real {number(score.floor)}</span>'
+    return f"<td{_sort(score.value)}>{text}</td>"
+
+
+def floor_cell(scores: Sequence[Score]) -> str:
+    """The same number for real stays; a range where it differs between generators."""
+    floors = [score for score in scores if not math.isnan(score.floor)]
+    if not floors:
+        return "<td>–</td>"
+    low, high = (pick(score.floor for score in floors) for pick in (min, max))
+    text = number(low) if number(low) == number(high) else f"{number(low)} to {number(high)}"
+    text = f'<span class="part">{text}</span>'
+    first = floors[0]
+    if not (math.isnan(first.floor_low) or math.isnan(first.floor_high)) and low == high:
+        text += f' <span class="interval">{number(first.floor_low)} to {number(first.floor_high)}</span>'
+    return f"<td{_sort(low)}>{text}</td>"
+
+
+def best(says: Meaning) -> str:
+    """What a number means and what is good."""
+    return f"{says.sentence} Best: {says.good}." if says.good else says.sentence
+
+
+def number(value: float) -> str:
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    text = f"{value:.3f}" if abs(value) < 1000 else f"{value:.4g}"
+    return (text if float(text) else text.lstrip("-")).replace("-", "−")
+
+
+def _title(row: Mapping[str, Score], name: Callable[[Score], str] | None) -> str:
+    score = next(iter(row.values()))
+    says = meaning(score)
+    if name is not None:
+        return f'<th scope="row">{html.escape(name(score))}</th>'
+    title = f"{says.title}, {judge(score)}" if score.judge else says.title
+    what = f'<span class="what">{html.escape(best(says))}</span>' if says.sentence else ""
+    return f'<th scope="row">{html.escape(title)}{what}</th>'
+
+
+def _summary(scores: Sequence[Score]) -> str:
+    """The score itself, or of several features the mean of their absolute values and the largest."""
+    known = [score for score in scores if not math.isnan(score.value)]
+    if len(scores) <= 1 or not known:
+        return value_cell(scores[0] if scores else None, floor=True)
+    if len({(score.judge, score.metric) for score in known}) > 1 or known[0].feature is None:
+        mean = fmean(score.value for score in known)
+        return f'<td{_sort(mean)}>{number(mean)}<span class="interval">mean of {len(known)}</span></td>'
+    mean, worst = fmean(abs(score.value) for score in known), max(known, key=lambda score: abs(score.value))
+    name = html.escape(f"largest {number(worst.value)}, {worst.feature}")
+    return f'<td{_sort(mean)}>{number(mean)}<span class="what">{name}</span></td>'
+
+
+def _far(score: Score) -> bool:
+    floor = 0.0 if math.isnan(score.floor) else abs(score.floor)
+    return score.metric == "fidelity" and abs(score.value) - floor > FAR
+
+
+def _sort(value: float) -> str:
+    if math.isnan(value):
+        return ""
+    text = "Infinity" if value == math.inf else "-Infinity" if value == -math.inf else f"{value:.9g}"
+    return f' data-sort="{text}"'
+
+
+def _notes(scores: Sequence[Score]) -> str:
+    """What must be known of the numbers that there are, each note once."""
+    notes = dict.fromkeys(score.note for score in scores if score.note and not math.isnan(score.value))
+    return "".join(f'<p class="note">{html.escape(note)}</p>' for note in notes)
