@@ -187,9 +187,7 @@ def test_a_mistake_is_one_sentence(change, said):
 def test_cohorts_of_different_schemas_say_which_features_differ():
     features = tuple(replace(f, unit="furlong") if f.name == "heart_rate" else f for f in FRESH.schema.features)
     other = replace(FRESH, schema=replace(FRESH.schema, features=features))
-    with pytest.raises(
-        TimeDiffError, match="the test cohort and the synthetic cohort 'synthetic' differ .* heart_rate"
-    ):
+    with pytest.raises(TimeDiffError, match=r"the test cohort and the synthetic cohort .* differ .* heart_rate"):
         evaluate(TRAIN, TEST, other)
 
 

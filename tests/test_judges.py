@@ -1,6 +1,8 @@
 """Neural judges: they learn the same side by side, miss nothing that is planted, and see nothing where nothing is."""
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +19,11 @@ from timediff.metrics.judges import Judges, Recipe, Task, judged
 from timediff.metrics.predictive import predictive
 from timediff.metrics.views import View
 from timediff.seeding import stream
+from timediff.sources.registry import resolve, source
 from timediff.sources.simulated import simulate
 
+REAL = Path(os.environ.get("TIMEDIFF_DATA", Path(__file__).parents[2] / "shared" / "data")) / "physionet2012"
+real = pytest.mark.skipif(not REAL.is_dir(), reason=f"no {REAL}: put the challenge's files there, or set TIMEDIFF_DATA")
 Series = npt.NDArray[np.float32]
 
 
@@ -120,11 +125,11 @@ def icu() -> tuple[View, Cohort, Cohort]:
     return View.fit(train, "strict"), real, other
 
 
-def changed(cohort: Cohort, fault: str) -> Cohort:
+def changed(cohort: Cohort, fault: str, share: float = 0.03) -> Cohort:
     """The same stays with one fault."""
     rng = np.random.default_rng(0)
     series = dict(cohort.series)
-    breaths = series["resp_rate"]
+    breaths = series.get("resp_rate", np.zeros(1))
     mean, sd = np.nanmean(breaths), np.nanstd(breaths)
     if fault == "a mean shifted by half an SD":
         series["resp_rate"] = breaths + 0.5 * sd
@@ -136,7 +141,7 @@ def changed(cohort: Cohort, fault: str) -> Cohort:
     elif fault == "mask bits flipped":
         for name, values in series.items():
             turned = np.where(np.isnan(values), np.nanmean(values), np.nan)
-            series[name] = np.where(rng.random(values.shape) < 0.03, turned, values)
+            series[name] = np.where(rng.random(values.shape) < share, turned, values)
     return replace(cohort, series=series)
 
 
@@ -163,6 +168,19 @@ def test_the_strong_judge_catches_flipped_masks_by_the_masks_alone(icu, monkeypa
     assert auc.value > 0.57
     assert auc.low > 0.53
     assert auc.judge == "strong, masks alone"
+
+
+@real
+def test_one_mask_bit_in_a_hundred_is_enough_on_real_stays(monkeypatch):
+    quick(monkeypatch, iterations=240)
+    sets = [source("physionet2012").extract(str(REAL / f"set-{x}.parquet"), resolve("physionet2012")) for x in "ab"]
+    train, test = (found.cohort.take(np.arange(1500)) for found in sets)
+    view = View.fit(train, "strict").masks
+    faulty = changed(train, "mask bits flipped", share=0.01)
+    _, floor = discriminative(view.series(test), view.series(train), seed=0, repetitions=1, judge="strong")
+    _, auc = discriminative(view.series(test), view.series(faulty), seed=0, repetitions=1, judge="strong")
+    assert auc.low > 0.6
+    assert auc.low > floor.high
 
 
 def test_two_halves_of_one_cohort_are_alike(icu, monkeypatch):

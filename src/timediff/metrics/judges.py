@@ -1,13 +1,15 @@
 """Neural judges: small recurrent networks, one a repetition, each with its own initial weights, split and batches.
 
 On an accelerator all repetitions learn side by side, as one GRU of R · H units whose weight matrices are
-block-diagonal: a judge of a few units leaves the device idle, and one call serves all. On the CPU they learn one after
-the other. Both ways give the same judges.
+block-diagonal: a judge of a few units leaves the device idle, and one call serves all. On the CPU each has a core of
+its own. Both ways give the same judges.
 """
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -134,18 +136,43 @@ def judged(
         torch.from_numpy(array).to(device, torch.float32).transpose(0, 1).contiguous() for array in (series, targets)
     )
     groups = [list(range(len(tasks)))] if side_by_side else [[r] for r in range(len(tasks))]
-    found: list[Floats] = []
-    for group in groups:
+    done = dict.fromkeys(range(len(groups)), 0)
+    over = threading.Event()
+
+    def taught(number: int) -> list[Floats]:
+        group = groups[number]
         trainer = _Trainer(recipe, data, wanted, [tasks[r] for r in group], group, loss, seed)
-        trainer.train(partial(_report, progress, len(found), len(group), recipe.iterations, len(tasks)))
-        held_out = np.stack([tasks[r].held_out for r in group])
-        found += list(trainer.measured(held_out, measure))
-    return found
+
+        def report(iteration: int) -> None:
+            """In iterations of single judges, however many learn at a time."""
+            if over.is_set():
+                raise KeyboardInterrupt
+            done[number] = iteration * len(group)
+            progress(sum(done.values()), recipe.iterations * len(tasks))
+
+        trainer.train(report)
+        return list(trainer.measured(np.stack([tasks[r].held_out for r in group]), measure))
+
+    if len(groups) == 1 or data.is_cuda:
+        return [floats for number in range(len(groups)) for floats in taught(number)]
+    with one_core_each() as pool:
+        try:
+            return [floats for found in pool.map(taught, range(len(groups))) for floats in found]
+        except BaseException:  # such as Ctrl-C: the judges still learning are told, or the pool would wait for them
+            over.set()
+            raise
 
 
-def _report(progress: Progress, done: int, learning: int, each: int, judges: int, iteration: int) -> None:
-    """Progress in iterations of single judges, however many learn at a time."""
-    progress(done * each + iteration * learning, each * judges)
+@contextmanager
+def one_core_each() -> Iterator[ThreadPoolExecutor]:
+    """As many threads as PyTorch uses cores, each with one of them: small networks gain nothing from sharing two."""
+    cores = torch.get_num_threads()
+    with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        try:
+            yield pool
+        finally:
+            pool.shutdown(cancel_futures=True)
+            torch.set_num_threads(cores)
 
 
 class _Trainer:

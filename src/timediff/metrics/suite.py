@@ -78,9 +78,10 @@ def _predictive(case: "Case", cohort: Cohort, name: str, floor: bool, progress: 
     from timediff.metrics.predictive import predictive
 
     settings = case.settings
+    scalar = settings.protocol == "paper" and windows(case.test.schema)  # TimeGAN's, for values scaled to [0, 1]
     scores = predictive(
         case.view.series(cohort), case.view.series(case.test), seed=settings.seed, repetitions=settings.repetitions,
-        target="scalar" if windows(case.test.schema) else "vector", device=case.device, progress=progress,
+        target="scalar" if scalar else "vector", device=case.device, progress=progress,
     )  # fmt: skip
     return scores, []
 
