@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from timediff.codec import carried
 from timediff.cohort import Cohort
-from timediff.metrics.views import View, carried
+from timediff.metrics.views import View
 from timediff.schema import Feature, Schema
 from timediff.sources.simulated import simulate
 

@@ -1,7 +1,8 @@
 """Codec: Cohort ⇄ tensors. Continuous channels in [−1, 1], discrete ones as classes; fitted on training data only.
 
 What it keeps of the training data is an aggregate of each feature: minimum and maximum (or the schema's bounds, with
-codec.scale = "bounds"), mean, most frequent class, and whether anything was missing.
+codec.scale = "bounds"), mean, most frequent class, and whether anything was missing. With codec.scale = "quantile"
+channels are standard normal instead, and quantiles are kept, each of at least ten observations but for the extremes.
 """
 
 import json
@@ -15,6 +16,7 @@ import numpy.typing as npt
 from timediff.cohort import Cohort
 from timediff.config import CodecSettings
 from timediff.errors import Problems, TimeDiffError
+from timediff.quantiles import Quantiles
 from timediff.schema import Feature, Schema, multiples
 from timediff.tables import Array, Floats
 
@@ -31,6 +33,7 @@ class Statistics:
     fill: float
     missing: bool
     constant: bool  # one value only: nothing to learn, given back as it is; NaN when every value was null
+    quantiles: Quantiles | None = None
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Codec:
     schema: Schema  # of what it generates: without patient and order
     statistics: dict[str, Statistics]
     sparse: tuple[str, ...] = ()
+    fill: Literal["mean", "carry"] = "mean"
 
     @staticmethod
     def fit(cohort: Cohort, settings: CodecSettings | None = None) -> "Codec":
@@ -70,7 +74,11 @@ class Codec:
         for name in settings.sparse:
             if name not in {f.name for f in schema.temporal if not f.discrete}:
                 found.append(f"codec.sparse names {name!r}, which is not a continuous temporal feature")
-        codec = Codec(schema, statistics, settings.sparse)
+        if settings.sparse and settings.scale == "quantile":
+            found.append(
+                "codec.sparse needs codec.scale = 'training' or 'bounds': quantiles leave no room below the range"
+            )
+        codec = Codec(schema, statistics, settings.sparse, settings.fill)
         if not found and not codec.continuous and not codec.discrete:
             found.append("every column is constant or empty, so there is nothing to learn")
         if found:
@@ -114,9 +122,14 @@ class Codec:
         known, absent = self.statistics[channel.feature], np.isnan(values)
         if channel.part == "mask":
             return absent
+        if self.fill == "carry" and values.ndim == 2 and not channel.classes and channel.feature not in self.sparse:
+            values = carried(values)
+            absent = np.isnan(values)
         filled = np.where(absent, known.fill, values)
         if channel.classes:
             return filled
+        if known.quantiles:
+            return np.where(absent, 0.0, known.quantiles.encode(filled))
         scaled = (filled - known.low) / (known.high - known.low)
         if channel.feature in self.sparse:
             return np.where(absent, -1.0, SPARSE_FLOOR + scaled * (1 - SPARSE_FLOOR))
@@ -155,6 +168,8 @@ class Codec:
 
     def _unscaled(self, feature: Feature, scaled: Floats) -> Floats:
         known = self.statistics[feature.name]
+        if known.quantiles:
+            return _rounded(feature, known.quantiles.decode(scaled))
         floor = SPARSE_FLOOR if feature.name in self.sparse else -1.0
         values = known.low + (scaled - floor) / (1 - floor) * (known.high - known.low)
         values = _rounded(feature, np.clip(values, known.low, known.high))
@@ -169,16 +184,19 @@ class Codec:
             name: {key: None if value != value else value for key, value in asdict(known).items()}
             for name, known in self.statistics.items()
         }
-        return json.dumps({"sparse": self.sparse, "statistics": entries}, indent=2)
+        return json.dumps({"sparse": self.sparse, "fill": self.fill, "statistics": entries}, indent=2)
 
     @staticmethod
     def from_json(text: str, schema: Schema) -> "Codec":
         table = json.loads(text)
         statistics: dict[str, Statistics] = {}
         for name, entry in table["statistics"].items():
+            knots: dict[str, Any] = entry.pop("quantiles", None) or {}
+            knots = {key: tuple(value) if isinstance(value, list) else value for key, value in knots.items()}
             values: dict[str, Any] = {key: np.nan if value is None else value for key, value in entry.items()}
-            statistics[name] = Statistics(**values)
-        return Codec(schema, {f.name: statistics[f.name] for f in schema.features}, tuple(table["sparse"]))
+            statistics[name] = Statistics(**values, quantiles=Quantiles(**knots) if knots else None)
+        known = {f.name: statistics[f.name] for f in schema.features}
+        return Codec(schema, known, tuple(table["sparse"]), table.get("fill", "mean"))
 
 
 def refuse_ragged(cohort: Cohort) -> None:
@@ -217,7 +235,18 @@ def _statistics(feature: Feature, values: Array, settings: CodecSettings) -> Sta
         return Statistics(low, high, fill, missing, constant=False)
     if settings.scale == "bounds" and feature.bounds:
         low, high = feature.bounds
-    return Statistics(low, high, float(observed.mean()), missing, constant=False)
+    quantiles = Quantiles.fit(observed.astype(np.float64)) if settings.scale == "quantile" else None
+    return Statistics(low, high, float(observed.mean()), missing, constant=False, quantiles=quantiles)
+
+
+def carried(values: Floats) -> Floats:
+    """The last value carried forward, then the first one backward; (N, L), NaN = missing."""
+    steps = np.arange(values.shape[1])
+    last = np.maximum.accumulate(np.where(np.isnan(values), 0, steps), axis=1)
+    forward = np.take_along_axis(values, last, axis=1)
+    first = np.argmin(np.isnan(values), axis=1)
+    start = np.take_along_axis(values, first[:, None], axis=1)
+    return np.where(np.isnan(forward), start, forward)
 
 
 def _rounded(feature: Feature, values: Floats) -> Floats:

@@ -15,7 +15,10 @@ DEFAULT_PRESET = "fast"
 
 @dataclass(frozen=True)
 class CodecSettings:
-    scale: Literal["training", "bounds"] = "training"  # bounds: the schema's, so that no training extreme is kept
+    # To [−1, 1] by the training minimum and maximum, or by the schema's bounds, so that no training extreme is kept; or
+    # to a standard normal by the training quantiles.
+    scale: Literal["training", "bounds", "quantile"] = "training"
+    fill: Literal["mean", "carry"] = "mean"  # what stands in place of a null; carry: the last value, or else the next
     sparse: tuple[str, ...] = ()  # continuous features whose missing values are a value below the range, not a mask
     allow_constant: bool = False  # carry constant and all-null columns through instead of refusing them
 

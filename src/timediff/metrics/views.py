@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from timediff.codec import carried
 from timediff.cohort import Cohort
 from timediff.errors import TimeDiffError
 from timediff.metrics.marginals import levels
@@ -114,16 +115,6 @@ class View:
 def windows(schema: Schema) -> bool:
     """Whether stays are windows cut from one long series: such schemas have an order."""
     return any(feature.role == "order" for feature in schema.features)
-
-
-def carried(values: Floats) -> Floats:
-    """The last value carried forward, then the first one backward; (N, L), NaN = missing."""
-    steps = np.arange(values.shape[1])
-    last = np.maximum.accumulate(np.where(np.isnan(values), 0, steps), axis=1)
-    forward = np.take_along_axis(values, last, axis=1)
-    first = np.argmin(np.isnan(values), axis=1)
-    start = np.take_along_axis(values, first[:, None], axis=1)
-    return np.where(np.isnan(forward), start, forward)
 
 
 def _fill(feature: Feature, values: Floats) -> float:
