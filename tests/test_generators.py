@@ -102,6 +102,21 @@ def alike(a: Cohort, b: Cohort) -> bool:
     return bool(np.array_equal(a.stay_id, b.stay_id) and different.mean() <= 0.001)
 
 
+@pytest.mark.parametrize("sampler", ["multistep", "euler"])
+def test_in_continuous_time_it_saves_reloads_and_samples_any_kind_of_feature(
+    mixed: Cohort, tmp_path: Path, sampler: str
+) -> None:
+    small = {"model.hidden": 8, "training.steps": 6, "training.batch": 16, "sampling.steps": 12}
+    fitted = generator("timediff")(settings=resolve("edm", assignments=small)).fit(mixed, seed=0)
+    fitted.save(tmp_path / "run")
+    first, second = (one.sample(60, seed=3, sampler=sampler) for one in (fitted, load(tmp_path / "run")))
+    assert same(first, second)
+    first.write(tmp_path / "synthetic")
+    assert same(read_cohort(tmp_path / "synthetic"), first)
+    assert first.schema == mixed.schema.generated()
+    assert alike(fitted.sample(1200, seed=3, batch=500), fitted.sample(1200, seed=3, batch=1500))
+
+
 def test_samplers_are_options(model: Generator) -> None:
     digests = set()
     for sampler in ("ancestral", "ddim"):
@@ -133,7 +148,8 @@ def test_what_is_loaded_samples_as_what_was_fitted_in_any_precision(mixed: Cohor
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"sampler": "euler"}, "one of ancestral, ddim"),
+        ({"sampler": "dpm"}, "one of ancestral, ddim"),
+        ({"sampler": "euler"}, "'ddpm' has ancestral and ddim"),
         ({"steps": 21}, "at most diffusion.steps"),
         ({"speed": 9}, "no setting sampling.speed"),
     ],

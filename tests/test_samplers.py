@@ -26,7 +26,7 @@ def test_the_true_denoiser_of_one_stay_gives_that_stay(name: str, calls: int) ->
         noise = gaussian.predict_noise(x[..., :2], x0.expand(len(x), 2, 2), process.alpha_bar(t))
         return torch.cat([noise, certain.expand(len(x), 2, 5)], dim=-1)
 
-    x, c = SAMPLERS[name](process, denoise, sampling_noise(0, 0, 50, CPU), 2, subset(100, calls))
+    x, c = SAMPLERS["ddpm"][name](process, denoise, sampling_noise(0, 0, 50, CPU), 2, subset(100, calls))
     assert torch.allclose(x, x0.expand(50, 2, 2), atol=1e-4)
     assert (c == c0).all()
 
@@ -41,7 +41,7 @@ def test_the_true_denoiser_of_a_distribution_gives_its_frequencies(name: str, ca
     def denoise(x: Tensor, t: Tensor) -> Tensor:
         return wanted.log().expand(len(x), 1, k)
 
-    _, c = SAMPLERS[name](process, denoise, sampling_noise(1, 0, 20_000, CPU), 1, subset(100, calls))
+    _, c = SAMPLERS["ddpm"][name](process, denoise, sampling_noise(1, 0, 20_000, CPU), 1, subset(100, calls))
     found = torch.bincount(c.flatten(), minlength=k) / c.numel()
     assert torch.allclose(found, wanted, atol=0.012)
 
@@ -56,7 +56,7 @@ def test_the_true_denoiser_of_a_gaussian_gives_its_spread(name: str, calls: int)
         variance = alpha_bar * sd**2 + 1 - alpha_bar
         return ((1 - alpha_bar).sqrt() * (x.double() - alpha_bar.sqrt() * mean) / variance).float()
 
-    x, _ = SAMPLERS[name](process, denoise, sampling_noise(2, 0, 20_000, CPU), 1, subset(1000, calls))
+    x, _ = SAMPLERS["ddpm"][name](process, denoise, sampling_noise(2, 0, 20_000, CPU), 1, subset(1000, calls))
     assert abs(float(x.mean()) - mean) < 0.01
     assert abs(float(x.std()) / sd - 1) < 0.025
 
@@ -70,7 +70,7 @@ def network() -> BidirectionalRNN:
 def drawn(network: BidirectionalRNN, seed: int, first: int, stays: int, name: str = "ddim") -> tuple[Tensor, Tensor]:
     process = MixedDiffusion(1, (2, 2), cosine(50))
     with torch.inference_mode():
-        return SAMPLERS[name](process, network, sampling_noise(seed, first, stays, CPU), 4, subset(50, 5))
+        return SAMPLERS["ddpm"][name](process, network, sampling_noise(seed, first, stays, CPU), 4, subset(50, 5))
 
 
 def test_same_seed_and_batch_same_bytes(network: BidirectionalRNN) -> None:
@@ -80,7 +80,7 @@ def test_same_seed_and_batch_same_bytes(network: BidirectionalRNN) -> None:
     assert not torch.equal(x, drawn(network, 4, 0, 700)[0])
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", SAMPLERS["ddpm"])
 def test_how_blocks_are_shared_out_changes_nothing(network: BidirectionalRNN, name: str) -> None:
     whole_x, whole_c = drawn(network, 3, 0, 3 * BLOCK, name)
     parts = [drawn(network, 3, block, BLOCK, name) for block in range(3)]

@@ -28,15 +28,17 @@ class ModelSettings:
     cell: Literal["lstm", "gru"] = "lstm"
     hidden: int | None = None  # width of each direction; unset = 4 × the number of input channels
     layers: int = 2
+    dropout: float = 0.0  # between layers and before the output
+    early: bool = False  # tell the RNN the noise level at its input too, not only after it
 
 
 @dataclass(frozen=True)
 class DiffusionSettings:
-    process: Literal["ddpm"] = "ddpm"
-    steps: int = 1000  # T
-    schedule: Literal["cosine", "linear"] = "cosine"
-    discrete: Literal["multinomial"] = "multinomial"
-    lambda_: float = 0.01  # weight of the multinomial bound beside the Gaussian loss
+    process: Literal["ddpm", "edm"] = "ddpm"  # in T steps, or in continuous time
+    steps: int = 1000  # T of ddpm
+    schedule: Literal["cosine", "linear"] = "cosine"  # of ddpm
+    discrete: Literal["multinomial", "absorbing"] = "multinomial"  # absorbing goes with edm
+    lambda_: float = 0.01  # weight of the discrete bound beside the Gaussian loss
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,9 @@ class TrainingSettings:
     decay: Literal["none", "linear", "cosine"] = "none"  # how it falls to 0 by the last update
     clip: float = 1.0  # largest norm of the gradient
     ema: float = 0.995
+    validation: float = 0.0  # share of the training stays held out; the weights with the lowest loss on them are kept
+    validate_every: int = 250  # updates
+    patience: int | None = None  # looks at held-out stays without a lower loss before training ends
     precision: Literal["float32", "bfloat16"] = "float32"
     seed: int = 2023
     log_every: int = 100
@@ -59,8 +64,10 @@ class TrainingSettings:
 
 @dataclass(frozen=True)
 class SamplingSettings:
-    sampler: Literal["ancestral", "ddim"] = "ancestral"
-    steps: int | None = None  # network calls; unset = all of diffusion.steps
+    sampler: Literal["ancestral", "ddim", "multistep", "euler"] = (
+        "ancestral"  # the first two of ddpm, the others of edm
+    )
+    steps: int | None = None  # network calls; unset = all of diffusion.steps, or 64 in continuous time
     batch: int | None = None  # stays computed at once, rounded up to whole blocks of 500; unset = by device
 
 
@@ -153,7 +160,7 @@ def _out_of_range(settings: Settings) -> list[str]:
         "model.layers": m.layers, "diffusion.steps": d.steps, "training.steps": t.steps, "training.batch": t.batch,
         "training.accumulate": t.accumulate, "training.log_every": t.log_every, "training.keep": t.keep,
         "training.checkpoint_every": t.checkpoint_every, "model.hidden": m.hidden, "sampling.steps": s.steps,
-        "sampling.batch": s.batch,
+        "sampling.batch": s.batch, "training.validate_every": t.validate_every, "training.patience": t.patience,
     }  # fmt: skip
     found = [
         f"{path} is {value}; expected at least 1" for path, value in whole.items() if value is not None and value < 1
@@ -166,6 +173,33 @@ def _out_of_range(settings: Settings) -> list[str]:
         found.append(f"training.betas is {list(t.betas)}; expected two numbers from 0 up to but not including 1")
     if d.lambda_ < 0 or t.warmup < 0 or t.seed < 0:
         found.append("diffusion.lambda, training.warmup and training.seed cannot be negative")
-    if s.steps is not None and s.steps > d.steps:
+    if not 0 <= m.dropout < 1:
+        found.append(f"model.dropout is {m.dropout}; expected 0 up to but not including 1")
+    if not 0 <= t.validation <= 0.5:
+        found.append(f"training.validation is {t.validation}; expected a share from 0 to 0.5")
+    if d.process == "ddpm" and s.steps is not None and s.steps > d.steps:
         found.append(f"sampling.steps is {s.steps}; expected at most diffusion.steps, which is {d.steps}")
+    return found + _unfit(settings)
+
+
+def _unfit(settings: Settings) -> list[str]:
+    """What does not go with the process."""
+    process, discrete = settings.diffusion.process, settings.diffusion.discrete
+    fitting = {
+        "ddpm": ("multinomial", ("ancestral", "ddim"), ("training", "bounds")),
+        "edm": ("absorbing", ("multistep", "euler"), ("quantile",)),
+    }
+    expected, samplers, scales = fitting[process]
+    found = []
+    if discrete != expected:
+        found.append(f"diffusion.discrete is {discrete!r}; diffusion.process = {process!r} goes with {expected!r}")
+    if settings.sampling.sampler not in samplers:
+        found.append(
+            f"sampling.sampler is {settings.sampling.sampler!r}; diffusion.process = {process!r} has "
+            f"{' and '.join(samplers)}"
+        )
+    if settings.codec.scale not in scales:
+        found.append(
+            f"codec.scale is {settings.codec.scale!r}; diffusion.process = {process!r} goes with {' or '.join(scales)}"
+        )
     return found

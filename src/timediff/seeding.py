@@ -4,7 +4,7 @@ import numpy as np
 
 from timediff.errors import TimeDiffError
 
-PURPOSES = ("order", "training", "sampling", "weights", "simulation", "judging")
+PURPOSES = ("order", "training", "sampling", "weights", "simulation", "judging", "validation")
 
 
 def sequence(purpose: str, *key: int) -> np.random.SeedSequence:

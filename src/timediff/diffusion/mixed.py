@@ -1,13 +1,14 @@
 """Mixed diffusion: one process over continuous and discrete channels of any number of classes, and the paper's loss."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from timediff.diffusion import gaussian, multinomial
+from timediff.diffusion.channels import Channels, one_hot_columns
+from timediff.diffusion.schedules import subset
 
 # (B, L, P_r + ΣK) and t (B,) → the same shape: predicted noise, then logits for c_0, channel after channel.
 Denoiser = Callable[[Tensor, Tensor], Tensor]
@@ -20,6 +21,7 @@ class NoiseSource(Protocol):
     def total(self) -> int: ...
     def normal(self, *shape: int) -> Tensor: ...
     def uniform(self, *shape: int) -> Tensor: ...
+    def integers(self, high: int) -> Tensor: ...
 
 
 class Losses(NamedTuple):
@@ -28,34 +30,17 @@ class Losses(NamedTuple):
     multinomial: Tensor
 
 
-@dataclass(frozen=True)
-class Group:
-    """Discrete channels with the same number of classes, so that their distributions are one dense (…, n, K) tensor."""
-
-    k: int
-    channels: Tensor  # (n,) positions among the discrete channels
-    columns: Tensor  # (n · K,) positions among the ΣK one-hot columns
-
-
-class MixedDiffusion:
+class MixedDiffusion(Channels):
     """Forward process, posteriors and loss, for `continuous` channels and discrete ones of `classes` classes."""
 
     def __init__(
         self, continuous: int, classes: tuple[int, ...], alpha_bar: Tensor, lambda_: float = 0.01,
         device: torch.device | str = "cpu",
     ) -> None:  # fmt: skip
-        self.continuous, self.classes, self.lambda_ = continuous, classes, lambda_
-        self.steps = len(alpha_bar)
-        self.width = continuous + sum(classes)
+        super().__init__(continuous, classes, device)
+        self.lambda_, self.steps = lambda_, len(alpha_bar)
         self._table = torch.cat([torch.ones(1, dtype=torch.float64), alpha_bar.double()]).to(device)  # ᾱ_{−1} = 1 first
-        owner = torch.repeat_interleave(torch.arange(len(classes)), torch.tensor(classes, dtype=torch.long))
-        which = torch.cat([torch.arange(k) for k in classes]) if classes else torch.zeros(0, dtype=torch.long)
-        self._owner, self._which = owner.to(device), which.to(device)  # (ΣK,): channel and class of each one-hot column
-        self.groups = []
-        for k in sorted(set(classes)):
-            members = torch.tensor([i for i, other in enumerate(classes) if other == k])
-            columns = torch.isin(owner, members).nonzero()[:, 0]
-            self.groups.append(Group(k, members.to(device), columns.to(device)))
+        self._owner, self._which = one_hot_columns(classes, device)
         # Summed over channels: what one series step adds to the bound by ending short of pure noise.
         self._prior = sum(multinomial.prior_kl(k, float(alpha_bar[-1])) for k in classes)
 
@@ -68,15 +53,13 @@ class MixedDiffusion:
         hot = (c[..., self._owner] == self._which).to(x.dtype)
         return torch.cat([x, hot], dim=-1)
 
-    def logits(self, output: Tensor, group: Group) -> Tensor:
-        """The network's logits for one group of channels, (B, L, n, K)."""
-        flat = output[..., self.continuous :]
-        flat = flat if len(self.groups) == 1 else flat[..., group.columns]
-        return flat.reshape(*flat.shape[:-1], -1, group.k)
+    def times(self, noise: NoiseSource) -> Tensor:
+        """Steps to train at, (B,)."""
+        return noise.integers(self.steps)
 
-    def members(self, values: Tensor, group: Group) -> Tensor:
-        """The part (B, L, n) of something a discrete channel, (B, L, P_d)."""
-        return values if len(self.groups) == 1 else values[..., group.channels]
+    def schedule(self, calls: int | None) -> list[int]:
+        """The steps at which a sampler calls the network."""
+        return subset(self.steps, calls)
 
     def q_sample(self, x0: Tensor, c0: Tensor, t: Tensor, noise: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
         """x_t and c_t drawn at step t (B,) with the given noise."""

@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from timediff.codec import Codec, Encoded, refuse_ragged
 from timediff.cohort import Cohort
 from timediff.config import DEFAULT_PRESET, SamplingSettings, Settings, resolve
+from timediff.diffusion.joint import JointDiffusion
 from timediff.diffusion.mixed import Denoiser, MixedDiffusion
 from timediff.diffusion.samplers import SAMPLERS
-from timediff.diffusion.schedules import SCHEDULES, subset
+from timediff.diffusion.schedules import SCHEDULES
 from timediff.errors import TimeDiffError
 from timediff.generators.base import Generator
 from timediff.generators.run import Run
@@ -26,6 +27,7 @@ from timediff.randomness import BLOCK, Noise, sampling_noise, seed_torch
 from timediff.schema import Schema
 from timediff.training.loop import make_accelerator, train
 
+FEWEST_HELD_OUT = 20  # stays; the loss of fewer would not say when to stop
 BLOCKS_AT_ONCE = {"cpu": 1, "cuda": 20}
 CACHED_CELLS = 9000  # stays × steps; on two cores 72-step stays sample 1.7 times as fast as 500 stays at once
 
@@ -132,18 +134,19 @@ class TimeDiff(Generator):
                 folder = self._run_folder(Path(run), codec, facts, resume, accelerator.is_main_process)
         network = self._network(codec, seed)
         process = self._process(codec, accelerator.device)
-        encoded = codec.encode(cohort)
-        data = torch.from_numpy(encoded.continuous), torch.from_numpy(encoded.discrete)
+        learnt, held_out = self._held_out(cohort, seed)
+        data = _tensors(codec.encode(learnt))
 
         def objective(denoise: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
             x0, c0 = batch
-            losses = process.loss(denoise, x0, c0.long(), noise.integers(process.steps), noise)
+            losses = process.loss(denoise, x0, c0.long(), process.times(noise), noise)
             return losses._asdict()
 
         started = time.monotonic()
         weights = train(
             network, objective, data, self.settings.training, seed=seed, accelerator=accelerator,
             folder=folder.path if folder else None, progress=progress, say=say,
+            held_out=_tensors(codec.encode(held_out)) if held_out else None,
         )  # fmt: skip
         # A new network: the trained one is wrapped for its precision, and sampling is always in single.
         averaged = self._network(codec)
@@ -179,7 +182,7 @@ class TimeDiff(Generator):
         network.to(device)
         process = self._process(codec, device)
         denoise = network if device.type == "cuda" else in_slices(network, max(32, CACHED_CELLS // length))
-        steps = subset(process.steps, sampling.steps)
+        steps = process.schedule(sampling.steps)
         batch = BLOCK * (-(-sampling.batch // BLOCK) if sampling.batch else BLOCKS_AT_ONCE[device.type])
         starts = range(skip, n, batch)
         done, total = 0, len(starts) * len(steps)
@@ -192,7 +195,7 @@ class TimeDiff(Generator):
         for start in starts:
             noise = sampling_noise(seed, start // BLOCK, min(batch, n - start), device)
             with torch.inference_mode(), full_precision():
-                sampler = SAMPLERS[sampling.sampler]
+                sampler = SAMPLERS[self.settings.diffusion.process][sampling.sampler]
                 x, c = sampler(process, denoise, noise, length, steps, tick=tick)
             yield codec.decode(Encoded(x.cpu().numpy(), c.to(torch.int32).cpu().numpy()), first_id=start)
 
@@ -247,13 +250,32 @@ class TimeDiff(Generator):
         width = len(codec.continuous) + sum(codec.classes)
         return self.settings.model.hidden or 4 * width
 
+    def _held_out(self, cohort: Cohort, seed: int) -> tuple[Cohort, Cohort | None]:
+        """The stays to learn from, and those that say when to stop; none of few."""
+        share = self.settings.training.validation
+        if len(cohort) * share < FEWEST_HELD_OUT:
+            return cohort, None
+        learnt, held_out = cohort.split(share, seed=seed, by="random")
+        return (learnt, held_out) if len(learnt) >= self.settings.training.batch else (cohort, None)
+
     def _network(self, codec: Codec, seed: int = 0) -> nn.Module:
-        width = len(codec.continuous) + sum(codec.classes)
+        model, process = self.settings.model, self._process(codec, "cpu")
+        inputs = process.inputs if isinstance(process, JointDiffusion) else process.width
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_torch("weights", seed))
-            return BidirectionalRNN(width, self._hidden(codec), self.settings.model.layers, self.settings.model.cell)
+            return BidirectionalRNN(
+                inputs, self._hidden(codec), model.layers, model.cell,
+                outputs=process.width, dropout=model.dropout, early=model.early,
+            )  # fmt: skip
 
-    def _process(self, codec: Codec, device: torch.device) -> MixedDiffusion:
-        diffusion = self.settings.diffusion
+    def _process(self, codec: Codec, device: torch.device | str) -> MixedDiffusion | JointDiffusion:
+        diffusion, continuous = self.settings.diffusion, len(codec.continuous)
+        if diffusion.process == "edm":
+            whole = tuple(codec.schema[channel.feature].scope == "static" for channel in codec.discrete)
+            return JointDiffusion(continuous, codec.classes, whole, diffusion.lambda_, device)
         alpha_bar = SCHEDULES[diffusion.schedule](diffusion.steps)
-        return MixedDiffusion(len(codec.continuous), codec.classes, alpha_bar, diffusion.lambda_, device)
+        return MixedDiffusion(continuous, codec.classes, alpha_bar, diffusion.lambda_, device)
+
+
+def _tensors(encoded: Encoded) -> tuple[Tensor, Tensor]:
+    return torch.from_numpy(encoded.continuous), torch.from_numpy(encoded.discrete)

@@ -17,15 +17,13 @@ from torch import Tensor, nn
 from timediff.config import TrainingSettings
 from timediff.errors import Stopped, TimeDiffError
 from timediff.progress import Progress, silent
-from timediff.randomness import Noise
+from timediff.randomness import Noise, seed_torch
 from timediff.training.checkpoints import Checkpoints
 from timediff.training.ema import EMA
 from timediff.training.log import Log
 from timediff.training.order import Order
 from timediff.training.signals import stop_on_signals
-
-# The network, a batch of data and its noise → losses by name; "total" is the one that is minimised.
-Objective = Callable[[nn.Module, tuple[Tensor, ...], Noise], dict[str, Tensor]]
+from timediff.training.validation import Objective, Validation
 
 
 def learning_rate(settings: TrainingSettings, step: int) -> float:
@@ -45,11 +43,15 @@ def train(
     *,
     seed: int,
     folder: Path | None = None,
+    held_out: tuple[Tensor, ...] | None = None,
     accelerator: Accelerator | None = None,
     progress: Progress = silent,
     say: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Tensor]:
-    """Trains in place and returns the averaged weights; goes on from the newest checkpoint in `folder`."""
+    """Trains in place and returns the averaged weights; goes on from the newest checkpoint in `folder`.
+
+    With stays held out, the averaged weights with the lowest loss on them are returned.
+    """
     accelerator = accelerator or make_accelerator(settings)
     device = accelerator.device
     data = tuple(part.to(device) for part in data)
@@ -58,14 +60,16 @@ def train(
     optimizer = torch.optim.Adam(network.parameters(), lr=settings.lr, betas=settings.betas, fused=True)
     ema = EMA(network, settings.ema)
     checkpoints = Checkpoints(folder / "checkpoints", settings.keep) if folder else None
-    start = _restore(checkpoints, network, ema, optimizer, say)
+    judge = Validation(network, objective, tuple(part.to(device) for part in held_out), seed) if held_out else None
+    start = _restore(checkpoints, network, ema, optimizer, judge, say)
     wrapped, stepper = accelerator.prepare(network, optimizer)
 
     def save(step: int) -> None:
         if checkpoints and accelerator.is_main_process:
             checkpoints.write(
                 step,
-                {"model": network.state_dict(), "ema": ema.weights, "optimizer": _flattened(optimizer)},
+                {"model": network.state_dict(), "ema": ema.weights, "optimizer": _flattened(optimizer)}
+                | (judge.parts() if judge else {}),
             )
 
     order = Order(len(data[0]), settings.batch, seed, device)
@@ -73,14 +77,17 @@ def train(
     log = Log(folder, start) if folder and accelerator.is_main_process else nullcontext()
     sums: dict[str, Tensor] = {}
     since, clock, written = 0, time.monotonic(), start
-    with stop_on_signals() as stop, log:
+    with stop_on_signals() as stop, log, torch.random.fork_rng():
         for step in range(start, settings.steps):
+            if judge and judge.over(settings.patience):
+                break
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate(settings, step)
             for micro in range(settings.accumulate):
                 index = order(step * settings.accumulate + micro)[mine]
                 noise = Noise("training", [(seed, step, micro)], [settings.batch], settings.batch, device)
                 noise = noise if accelerator.num_processes == 1 else Share(noise, mine)
+                torch.manual_seed(seed_torch("training", seed, step, micro, accelerator.process_index))  # for dropout
                 with accelerator.accumulate(wrapped):
                     losses = objective(wrapped, tuple(part[index] for part in data), noise)
                     accelerator.backward(losses["total"])
@@ -92,15 +99,23 @@ def train(
                     sums[name] = sums.get(name, torch.zeros((), device=device)) + value.detach()
             ema.update(network, step)
             since, done = since + 1, step + 1
-            last = done == settings.steps
+            looked = judge is not None and (done % settings.validate_every == 0 or done == settings.steps)
+            if judge and looked:
+                judge.look(ema.weights, done)
+            last = done == settings.steps or bool(judge and judge.over(settings.patience))
             means = {}
             if done % settings.log_every == 0 or last:
                 means = {name: float(total) / (since * settings.accumulate) for name, total in sums.items()}
                 rate = since * settings.accumulate * settings.batch / (time.monotonic() - clock)
                 if isinstance(log, Log):
-                    log.write(done, {**means, "lr": learning_rate(settings, step), "stays_per_second": rate})
+                    seen = {"held_out": judge.latest} if judge and judge.seen else {}
+                    log.write(done, {**means, **seen, "lr": learning_rate(settings, step), "stays_per_second": rate})
                 sums, since, clock = {}, 0, time.monotonic()
-            progress(done, settings.steps, **({"loss": means["total"], "rate": rate} if means else {}))
+            progress(
+                settings.steps if last else done,
+                settings.steps,
+                **({"loss": means["total"], "rate": rate} if means else {}),
+            )
             stopping = stop.requested and not last
             saving = done % settings.checkpoint_every == 0 or last or stopping
             if means or saving:
@@ -110,6 +125,9 @@ def train(
                 written = done
             if stopping:
                 raise Stopped(f"stopped at update {done:,} of {settings.steps:,}")
+    if judge and judge.seen:
+        say(f"held-out loss was lowest after update {judge.best_step:,}: those weights are kept")
+        return judge.best
     return ema.weights
 
 
@@ -164,6 +182,7 @@ def _restore(
     network: nn.Module,
     ema: EMA,
     optimizer: torch.optim.Adam,
+    judge: Validation | None,
     say: Callable[[str], None],
 ) -> int:
     checkpoint = checkpoints.newest(say) if checkpoints else None
@@ -172,6 +191,8 @@ def _restore(
     say(f"going on from update {checkpoint.step:,}")
     network.load_state_dict(checkpoint.parts["model"])
     ema.load(checkpoint.parts["ema"])
+    if judge and "validation" in checkpoint.parts:
+        judge.load(checkpoint.parts)
     state: dict[int, dict[str, Tensor]] = {}
     for name, value in checkpoint.parts["optimizer"].items():
         number, _, key = name.partition(".")

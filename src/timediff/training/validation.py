@@ -1,0 +1,70 @@
+"""Validation: the loss of stays that are not learnt from, always with the same noise, and the best weights."""
+
+import copy
+import math
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from timediff.randomness import Noise
+
+# The network, a batch of data and its noise → losses by name; "total" is the one that is minimised.
+Objective = Callable[[nn.Module, tuple[Tensor, ...], Noise], dict[str, Tensor]]
+
+MOST = 4096  # stays looked at
+CHUNK = 512  # stays at a time
+DRAWS = 4096  # stays times draws of noise: fewer stays are looked at more often
+
+
+class Validation:
+    def __init__(self, network: nn.Module, objective: Objective, data: tuple[Tensor, ...], seed: int) -> None:
+        self.objective, self.seed = objective, seed
+        self.data = tuple(part[:MOST] for part in data)
+        self._network = copy.deepcopy(network).eval()
+        for module in self._network.modules():
+            if isinstance(module, nn.RNNBase):  # a copy's weights lie here and there; cuDNN wants them in one piece
+                module.flatten_parameters()
+        self.best: dict[str, Tensor] = {}
+        self.lowest, self.latest, self.best_step, self.stale = math.inf, math.nan, 0, 0
+
+    @property
+    def seen(self) -> bool:
+        return bool(self.best)
+
+    def look(self, weights: Mapping[str, Tensor], step: int) -> None:
+        """The loss with these weights; they are kept if it is lower than any before."""
+        self._network.load_state_dict(dict(weights))
+        self.latest = self._loss()
+        if self.latest < self.lowest:
+            self.lowest, self.best_step, self.stale = self.latest, step, 0
+            self.best = {name: value.detach().clone() for name, value in weights.items()}
+        else:
+            self.stale += 1
+
+    def over(self, patience: int | None) -> bool:
+        return patience is not None and self.stale >= patience
+
+    def parts(self) -> dict[str, dict[str, Tensor]]:
+        """For a checkpoint."""
+        state = torch.tensor([self.lowest, self.latest, self.best_step, self.stale], dtype=torch.float64)
+        return {"best": self.best, "validation": {"state": state}} if self.seen else {}
+
+    def load(self, parts: Mapping[str, Mapping[str, Tensor]]) -> None:
+        device = self.data[0].device
+        self.best = {name: value.to(device) for name, value in parts["best"].items()}
+        self.lowest, self.latest, best_step, stale = parts["validation"]["state"].tolist()
+        self.best_step, self.stale = int(best_step), int(stale)
+
+    @torch.no_grad()
+    def _loss(self) -> float:
+        stays = len(self.data[0])
+        total, count = 0.0, 0
+        for draw in range(max(1, DRAWS // stays)):
+            for start in range(0, stays, CHUNK):
+                batch = tuple(part[start : start + CHUNK] for part in self.data)
+                size = len(batch[0])
+                noise = Noise("validation", [(self.seed, draw, start)], [size], size, batch[0].device)
+                total += float(self.objective(self._network, batch, noise)["total"]) * size
+                count += size
+        return total / count

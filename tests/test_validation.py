@@ -1,0 +1,107 @@
+"""Weights are chosen by stays that are not learnt from, always with the same noise; a resumed run chooses alike."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+
+from timediff.cohort import Cohort
+from timediff.config import Settings, TrainingSettings, resolve
+from timediff.errors import Stopped
+from timediff.generators.timediff import TimeDiff
+from timediff.training.loop import train
+from timediff.training.validation import Validation
+
+
+class One(nn.Module):
+    """A network of one number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.zeros(1))
+
+
+def squared(network, batch, noise):
+    """Its distance from the data, with a little noise of its own."""
+    return {"total": (network.w - batch[0] + 0.01 * noise.normal(1)).square().mean()}
+
+
+def settings(**changes) -> TrainingSettings:
+    base = {"steps": 300, "batch": 10, "accumulate": 1, "lr": 0.01, "ema": 0.0, "validate_every": 5, "validation": 0.1}
+    return TrainingSettings(**{**base, **changes})
+
+
+def test_the_weights_are_those_of_the_lowest_held_out_loss():
+    """Training pulls the number from 0 to 1; the held-out stays want 0.5."""
+    learnt, held_out = torch.ones(20, 1), torch.full((30, 1), 0.5)
+    said: list[str] = []
+    weights = train(One(), squared, (learnt,), settings(), seed=0, held_out=(held_out,), say=said.append)
+    assert float(weights["w"]) == pytest.approx(0.5, abs=0.05)
+    assert "lowest after update" in said[0]
+    without = train(One(), squared, (learnt,), settings(), seed=0)
+    assert float(without["w"]) > 0.9
+
+
+def test_patience_ends_training():
+    learnt, held_out = torch.ones(20, 1), torch.full((30, 1), 0.5)
+    network = One()
+    train(network, squared, (learnt,), settings(patience=3), seed=0, held_out=(held_out,))
+    assert 0.5 < float(network.w.detach()) < 0.8  # and not the 1 that it would have reached
+
+
+def test_the_same_weights_have_the_same_loss_whenever_they_are_looked_at():
+    judge = Validation(One(), squared, (torch.randn(50, 1, generator=torch.Generator().manual_seed(0)),), seed=3)
+    judge.look({"w": torch.tensor([0.2])}, 1)
+    first = judge.latest
+    torch.manual_seed(99)
+    judge.look({"w": torch.tensor([0.2])}, 2)
+    assert judge.latest == first
+    assert judge.stale == 1
+
+
+def small(steps: int = 12) -> Settings:
+    changes = {
+        "model.hidden": 8, "training.batch": 16, "training.warmup": 2, "training.checkpoint_every": 4,
+        "training.validate_every": 3, "training.steps": steps, "training.validation": 0.2, "sampling.steps": 8,
+    }  # fmt: skip
+    return resolve("edm", assignments=changes)
+
+
+@pytest.mark.parametrize("stop_at", [3, 7])
+def test_with_dropout_and_held_out_stays_a_resumed_run_is_the_same_too(
+    icu: Cohort, tmp_path: Path, stop_at: int
+) -> None:
+
+    def progress(done: int, total: int, **values: float) -> None:
+        if done == stop_at:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    TimeDiff(settings=small()).fit(icu, seed=5, run=tmp_path / "whole")
+    with pytest.raises(Stopped):
+        TimeDiff(settings=small()).fit(icu, seed=5, run=tmp_path / "run", progress=progress)
+    TimeDiff(settings=small()).fit(icu, seed=5, run=tmp_path / "run", resume=True)
+    whole, resumed = (load_file(tmp_path / name / "weights.safetensors") for name in ("whole", "run"))
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+
+
+def test_stays_held_out_are_logged_and_not_learnt_from(icu: Cohort, tmp_path: Path, monkeypatch) -> None:
+    seen = []
+    encode = TimeDiff._held_out
+
+    def watched(self, cohort, seed):
+        learnt, held_out = encode(self, cohort, seed)
+        seen.append((set(learnt.stay_id), set(held_out.stay_id)))
+        return learnt, held_out
+
+    monkeypatch.setattr(TimeDiff, "_held_out", watched)
+    TimeDiff(settings=small()).fit(icu, seed=5, run=tmp_path / "run")
+    learnt, held_out = seen[0]
+    assert learnt.isdisjoint(held_out)
+    assert learnt | held_out == set(icu.stay_id)
+    lines = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert any("held_out" in line for line in lines)
