@@ -97,9 +97,10 @@ def test_whole_stay_classes_are_drawn_first_and_are_the_same_at_every_step():
     assert float((c[:, 0, 0] == 0).float().mean()) == pytest.approx(0.8, abs=0.03)
 
 
-def test_the_loss_of_a_perfect_guess_is_its_entropy():
-    """Independent cells: −log p(c_0) averaged, whatever the level, since the weight 1/u undoes how many are hidden."""
-    process = JointDiffusion(0, (2,), (False,))
+@pytest.mark.parametrize("lead", [0.0, 0.5])
+def test_the_loss_of_a_perfect_guess_is_its_entropy(lead):
+    """Independent cells: −log p(c_0) averaged, whatever the level: the weight −h′/h undoes how many are hidden."""
+    process = JointDiffusion(0, (2,), (False,), lead=lead)
     g = torch.Generator().manual_seed(0)
     c0 = (torch.rand(20_000, 6, 1, generator=g) < 0.3).long()
     logits = torch.tensor([0.7, 0.3]).log()
@@ -129,6 +130,17 @@ def test_a_network_is_told_nothing_of_what_is_hidden():
     noise = training_noise(64, 3)
     losses = process.loss(denoise, x0, c0, process.times(noise), noise)
     assert all(torch.isfinite(value) for value in losses)
+
+
+def test_with_a_lead_all_cells_are_settled_by_then():
+    process, levels = JointDiffusion(1, (2,), (False,), lead=0.4), []
+
+    def denoise(x, t):
+        levels.append((float(t[0]) / 1000, bool((x[..., 3] == 1).any())))
+        return torch.zeros(*x.shape[:2], 3)
+
+    SAMPLERS["edm"]["multistep"](process, denoise, sampling_noise(0, 0, 200, CPU), 5, process.schedule(20))
+    assert all(hidden == (u > 0.4 + 1e-6) for u, hidden in levels)
 
 
 def test_the_number_of_calls_counts_those_for_whole_stay_classes():

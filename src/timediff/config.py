@@ -38,6 +38,7 @@ class DiffusionSettings:
     steps: int = 1000  # T of ddpm
     schedule: Literal["cosine", "linear"] = "cosine"  # of ddpm
     discrete: Literal["multinomial", "absorbing"] = "multinomial"  # absorbing goes with edm
+    lead: float = 0.0  # of edm: noise level, as a share, at which all discrete cells are settled
     lambda_: float = 0.01  # weight of the discrete bound beside the Gaussian loss
 
 
@@ -177,6 +178,8 @@ def _out_of_range(settings: Settings) -> list[str]:
         found.append(f"model.dropout is {m.dropout}; expected 0 up to but not including 1")
     if not 0 <= t.validation <= 0.5:
         found.append(f"training.validation is {t.validation}; expected a share from 0 to 0.5")
+    if not 0 <= d.lead < 1:
+        found.append(f"diffusion.lead is {d.lead}; expected 0 up to but not including 1")
     if d.process == "ddpm" and s.steps is not None and s.steps > d.steps:
         found.append(f"sampling.steps is {s.steps}; expected at most diffusion.steps, which is {d.steps}")
     return found + _unfit(settings)

@@ -234,7 +234,8 @@ def _tasks(case: Case, cohorts: Mapping[str, Sequence[Cohort]]) -> Iterator[Task
     size = max(len(cohort) for several in cohorts.values() for cohort in several)
     stand_in = case.stand_in(size)
     for metric in case.settings.metrics:
-        measure, cost = suite.MEASURES[metric]
+        measure, (once, each) = suite.MEASURES[metric]
+        cost = once + each * case.settings.repetitions
         if metric in suite.FLOORED:
             yield Task(metric, FLOOR, 0, cost, lambda p, m=measure: m(case, stand_in, FLOOR, True, p))  # type: ignore[misc]
         for name, several in cohorts.items():

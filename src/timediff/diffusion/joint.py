@@ -1,9 +1,10 @@
 """Joint diffusion: continuous channels (EDM) and discrete ones (absorbing) at one noise level u in (0, 1).
 
-A discrete cell is hidden with probability u and is its own class otherwise (absorbing or masked diffusion: Austin et
-al. 2021; its bound is a weighted cross-entropy: Sahoo et al. 2024). Classes that belong to a whole stay are drawn
-first, one given those before it, at u = 1, where nothing else is known: so they have their own joint distribution,
-and the series follow from them.
+A discrete cell is hidden with probability h(u) and is its own class otherwise (absorbing or masked diffusion: Austin et
+al. 2021; its bound is a weighted cross-entropy: Sahoo et al. 2024). h falls from 1 at u = 1 to 0 at u = `lead`: with a
+lead, what is missing is settled while the values are still mostly noise, and the values follow from it. Classes that
+belong to a whole stay are drawn first, one given those before it, at u = 1, where nothing else is known: so they have
+their own joint distribution, and the series follow from them.
 """
 
 import torch
@@ -15,7 +16,7 @@ from timediff.diffusion.channels import Channels, one_hot_columns
 from timediff.diffusion.mixed import Denoiser, Losses, NoiseSource
 
 FIRST = 0.15  # share of training stays from which the drawing of whole-stay classes is learnt
-LEAST = 0.03  # of u in the weight 1/u of a hidden cell: below, hardly one is hidden, and the estimate would be wild
+LEAST = 0.03  # of h in the weight 1/h of a hidden cell: below, hardly one is hidden, and the estimate would be wild
 WHOLE = 0.1  # weight of the whole-stay classes, which are learnt soon
 EMBEDDED = 1000.0  # levels are told to the network on the scale of diffusion steps
 
@@ -25,15 +26,19 @@ class JointDiffusion(Channels):
 
     def __init__(
         self, continuous: int, classes: tuple[int, ...], whole: tuple[bool, ...], lambda_: float = 1.0,
-        device: torch.device | str = "cpu",
+        lead: float = 0.0, device: torch.device | str = "cpu",
     ) -> None:  # fmt: skip
         super().__init__(continuous, classes, device)
-        self.lambda_, self.device = lambda_, device
+        self.lambda_, self.lead = lambda_, lead
         self.inputs = self.width + len(classes)  # one more column a discrete channel, for "hidden"
         self._owner, self._which = one_hot_columns(tuple(k + 1 for k in classes), device)
         self.hidden = torch.tensor(classes, dtype=torch.long, device=device)  # the state after the last class
         self.whole = [i for i, one in enumerate(whole) if one]
         self._over_time = ~torch.tensor(whole, dtype=torch.bool, device=device)  # (P_d,)
+
+    def covered(self, u: Tensor) -> Tensor:
+        """h(u): the probability that a cell is hidden."""
+        return ((u - self.lead) / (1 - self.lead)).clamp(min=0)
 
     def times(self, noise: NoiseSource) -> Tensor:
         """Levels to train at, (B,)."""
@@ -57,7 +62,8 @@ class JointDiffusion(Channels):
         series = (~first).to(x0.dtype) / (1 - (FIRST if self.whole else 0))  # (B,)
         u = torch.where(first, 1.0, t.float())
         x = x0 + edm.sigma(u)[:, None, None].to(x0.dtype) * noise.normal(*x0.shape[1:])
-        hide = (noise.uniform(*c0.shape[1:]) < u[:, None, None]) & self._over_time
+        covered = self.covered(u)
+        hide = (noise.uniform(*c0.shape[1:]) < covered[:, None, None]) & self._over_time
         told = self._told(first, c0, noise)
         d, output = self.call(denoise, x, torch.where(hide | told[:, None], self.hidden, c0), u)
         zero = output.new_zeros(())
@@ -65,7 +71,8 @@ class JointDiffusion(Channels):
         normal = ((d - x0).square().mean(dim=(1, 2)) * weight).mean() if self.continuous else zero
         cells = zero
         if self._over_time.any():
-            bound = (self._surprise(output, c0) * hide).sum(dim=(1, 2)) / u.clamp(min=LEAST)
+            rate = 1 / ((1 - self.lead) * covered.clamp(min=LEAST))  # −h′/h of the bound
+            bound = (self._surprise(output, c0) * hide).sum(dim=(1, 2)) * rate
             cells = (bound * series).mean() / (c0.shape[1] * int(self._over_time.sum()))
         total = normal + self.lambda_ * cells * (int(self._over_time.sum()) / max(1, self.continuous))
         if self.whole:

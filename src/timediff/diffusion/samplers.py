@@ -113,7 +113,7 @@ def _uncover(
         at_u, at_s = (edm.sigma(x.new_full((1,), level, dtype=torch.float64)) for level in (u, s))
         x, before = continuous(x, d, before, at_u, at_s) if s > 0 else d, (d, at_u.log() - at_s.log())
         if process.classes:
-            uncovered = (c == process.hidden) & (order >= s)
+            uncovered = (c == process.hidden) & (order >= process.covered(at_s.new_full((1,), s)).to(order.dtype))
             c = torch.where(uncovered, _drawn(process, output, noise.uniform(length, len(process.classes))), c)
         tick()
     return x, c

@@ -272,7 +272,7 @@ class TimeDiff(Generator):
         diffusion, continuous = self.settings.diffusion, len(codec.continuous)
         if diffusion.process == "edm":
             whole = tuple(codec.schema[channel.feature].scope == "static" for channel in codec.discrete)
-            return JointDiffusion(continuous, codec.classes, whole, diffusion.lambda_, device)
+            return JointDiffusion(continuous, codec.classes, whole, diffusion.lambda_, diffusion.lead, device)
         alpha_bar = SCHEDULES[diffusion.schedule](diffusion.steps)
         return MixedDiffusion(continuous, codec.classes, alpha_bar, diffusion.lambda_, device)
 
