@@ -195,7 +195,7 @@ COMMANDS = {
     "not a cohort": (["fit", "run", "new", *SMALL], "is not a cohort"),
     "no cohort": (["describe", "nowhere"], "is not a folder"),
     "too many calls": (["sample", "run", "new", "--steps", "11"], "at most diffusion.steps"),
-    "unknown sampler": (["sample", "run", "new", "--sampler", "euler"], "one of ancestral, ddim"),
+    "unknown sampler": (["sample", "run", "new", "--sampler", "euler"], "has ancestral and ddim"),
     "long horizon": (["fit", "icu", "new", *SMALL, "--horizon", "99"], "expected 1 to 12"),
     "bad share": (["split", "icu", "new", "new2", "--test", "3"], "between 0 and 1"),
     "bad stratum": (["split", "icu", "new", "new2", "--stratify", "dead"], "'dead'"),
