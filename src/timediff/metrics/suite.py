@@ -159,8 +159,8 @@ MEASURES: dict[str, tuple[Measure, tuple[float, float]]] = {
     "discriminative": (_discriminative, (0, 24)),
     "predictive": (_predictive, (0, 17)),
     "tstr": (_tstr, (70, 18)),
-    "tsrtr": (_tsrtr, (200, 0)),
-    "subgroups": (_subgroups, (60, 0)),
+    "tsrtr": (_tsrtr, (50, 0)),
+    "subgroups": (_subgroups, (12, 0)),
     "embeddings": (_embeddings, (50, 0)),
 }
 # What real stays in place of synthetic ones give a floor to; the others have one of their own.
