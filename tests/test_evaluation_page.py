@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pages import Elements
 from timediff.cohort import Cohort
 from timediff.describe import distribution
 from timediff.metrics.embeddings import Embedding
@@ -67,24 +67,6 @@ def scores(worse: float) -> list[Score]:
             found.append(score("tsrtr", f"auc at {share} %", 0.7 + share / 1000 - worse / 10, 0.7, judge=judge))
     found.append(unavailable("tsrtr", "auc at 90 %", "needs 18,000 synthetic stays; there are 500", judge=judge))
     return found
-
-
-class Elements(HTMLParser):
-    """Every element with its attributes, and the text by element."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.text: dict[str, str] = {}
-        self.inside = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-        self.inside = tag
-
-    def handle_data(self, data: str) -> None:
-        self.text[self.inside] = self.text.get(self.inside, "") + data
 
 
 def cohort(seed: int) -> Cohort:

@@ -239,6 +239,14 @@ def test_a_seed_gives_the_same_scores_with_intervals_around_them(privacy: Privac
     assert scores != privacy(train, test, synthetic, seed=4) or privacy is copied
 
 
+def test_the_training_cohort_itself_is_found_also_where_fewer_stays_are_held_out() -> None:
+    rng = np.random.default_rng(0)
+    train, test = rng.normal(size=(300, 4)), rng.normal(size=(60, 4))
+    found = {score.what: score.value for score in nnaa(train, test, train, seed=0, repetitions=3)}
+    assert found["aa_train"] == 0
+    assert found["nearer_training"] == 1
+
+
 def test_repetitions_draw_subsets_only_where_there_is_a_choice() -> None:
     train, test, synthetic = normal(200, 0), normal(60, 1), normal(60, 2)
     varied = by_what(nnaa(train, test, synthetic, seed=0, repetitions=3))

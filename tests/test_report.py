@@ -5,13 +5,13 @@ import re
 import shutil
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
 
+from pages import Elements
 from timediff.cohort import Cohort
 from timediff.errors import TimeDiffError
 from timediff.metrics.marginals import marginals
@@ -63,24 +63,6 @@ def page(pair: tuple[Cohort, Cohort], tmp_path_factory: pytest.TempPathFactory) 
     path = tmp_path_factory.mktemp("report") / "comparison.html"
     write_comparison(path, *pair, title="Real & <synthetic>", facts={"seed": "7", "<key>": "<script>alert(1)</script>"})
     return path
-
-
-class Elements(HTMLParser):
-    """Every element with its attributes, and the text of styles and headings."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.text: dict[str, str] = {}
-        self.inside = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-        self.inside = tag
-
-    def handle_data(self, data: str) -> None:
-        self.text[self.inside] = self.text.get(self.inside, "") + data
 
 
 def test_the_page_loads_nothing(page: Path) -> None:

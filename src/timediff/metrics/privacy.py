@@ -222,8 +222,8 @@ def _draws(sets: Sets, seed: int, repetitions: int) -> Iterator[Sets]:
     size = min(map(len, sets.values()))
     alike = all(len(rows) == size for rows in sets.values())
     for repetition in range(1 if alike else repetitions):
-        rng = stream("judging", seed, DRAW, repetition)
-        yield {name: _sample(rows, size, rng) for name, rows in sets.items()}
+        # Sets of one size at the same positions: a cohort that is the training cohort is met stay by stay.
+        yield {name: _sample(rows, size, stream("judging", seed, DRAW, repetition)) for name, rows in sets.items()}
 
 
 def _halved(train: Array, test: Array, seed: int, repetition: int) -> Sets:
