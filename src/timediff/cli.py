@@ -312,7 +312,9 @@ def sample(
     out: NewPath,
     n: Annotated[int, typer.Option("-n", min=1, help="How many stays.")] = 1000,
     seed: Annotated[int, typer.Option(min=0)] = 0,
-    sampler: Annotated[str | None, typer.Option(metavar="ancestral|ddim", help="The run's if not given.")] = None,
+    sampler: Annotated[
+        str | None, typer.Option(metavar="ancestral|ddim|multistep|euler", help="The run's if not given.")
+    ] = None,
     steps: Annotated[int | None, typer.Option(help="Network calls; the run's if not given.")] = None,
     length: Annotated[int | None, typer.Option(min=1, help="Steps of each stay; as trained if not given.")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Stays computed at once.")] = None,

@@ -14,7 +14,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -237,10 +237,10 @@ def _tasks(case: Case, cohorts: Mapping[str, Sequence[Cohort]]) -> Iterator[Task
         measure, (once, each) = suite.MEASURES[metric]
         cost = once + each * case.settings.repetitions
         if metric in suite.FLOORED:
-            yield Task(metric, FLOOR, 0, cost, lambda p, m=measure: m(case, stand_in, FLOOR, True, p))  # type: ignore[misc]
+            yield Task(metric, FLOOR, 0, cost, partial(measure, case, stand_in, FLOOR, True))
         for name, several in cohorts.items():
             for number, cohort in enumerate(several):
-                yield Task(metric, name, number, cost, lambda p, m=measure, c=cohort, n=name: m(case, c, n, False, p))  # type: ignore[misc]
+                yield Task(metric, name, number, cost, partial(measure, case, cohort, name, False))
 
 
 def _pictures(case: Case, cohorts: Mapping[str, Sequence[Cohort]]) -> list[Picture]:
