@@ -27,7 +27,7 @@ RESAMPLES = 300
 def recipe(judge: Judge, channels: int) -> Recipe:
     if judge == "paper":
         return Recipe(max(channels // 2, 1))
-    # So patient because a weak signal, such as a few mask bits in a thousand flipped, takes hundreds of iterations to show.
+    # So patient because a weak signal, a few mask bits in a thousand flipped, takes hundreds of iterations to show.
     return Recipe(64, layers=2, reads="summary", batch=64, rate=3e-3, patience=25)
 
 
