@@ -107,7 +107,7 @@ def test_in_continuous_time_it_saves_reloads_and_samples_any_kind_of_feature(
     mixed: Cohort, tmp_path: Path, sampler: str
 ) -> None:
     small = {"model.hidden": 8, "training.steps": 6, "training.batch": 16, "sampling.steps": 12}
-    fitted = generator("timediff")(settings=resolve("edm", assignments=small)).fit(mixed, seed=0)
+    fitted = generator("timediff")(settings=resolve("fast", assignments=small)).fit(mixed, seed=0)
     fitted.save(tmp_path / "run")
     first, second = (one.sample(60, seed=3, sampler=sampler) for one in (fitted, load(tmp_path / "run")))
     assert same(first, second)

@@ -69,7 +69,7 @@ def small(steps: int = 12) -> Settings:
         "model.hidden": 8, "training.batch": 16, "training.warmup": 2, "training.checkpoint_every": 4,
         "training.validate_every": 3, "training.steps": steps, "training.validation": 0.2, "sampling.steps": 8,
     }  # fmt: skip
-    return resolve("edm", assignments=changes)
+    return resolve("fast", assignments=changes)
 
 
 @pytest.mark.parametrize("stop_at", [3, 7])

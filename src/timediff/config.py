@@ -1,5 +1,6 @@
 """Settings: frozen dataclasses ⇄ TOML. The defaults are the paper's; presets and files say what differs."""
 
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,9 @@ from timediff import toml, typed
 from timediff.errors import Problems, TimeDiffError
 
 DEFAULT_PRESET = "fast"
+
+
+SMALLEST_BATCH, LARGEST_BATCH = 16, 512  # where training.batch is unset
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class CodecSettings:
 @dataclass(frozen=True)
 class ModelSettings:
     cell: Literal["lstm", "gru"] = "lstm"
-    hidden: int | None = None  # width of each direction; unset = 4 × the number of input channels
+    hidden: int | None = None  # width of each direction; unset = 4 × the channels (ddpm), or by the cohort (edm)
     layers: int = 2
     dropout: float = 0.0  # between layers and before the output
     early: bool = False  # tell the RNN the noise level at its input too, not only after it
@@ -38,14 +42,14 @@ class DiffusionSettings:
     steps: int = 1000  # T of ddpm
     schedule: Literal["cosine", "linear"] = "cosine"  # of ddpm
     discrete: Literal["multinomial", "absorbing"] = "multinomial"  # absorbing goes with edm
-    lead: float = 0.0  # of edm: noise level, as a share, at which all discrete cells are settled
+    cells: Literal["joint", "independent"] = "joint"  # of edm: classes of one step given each other, or each alone
     lambda_: float = 0.01  # weight of the discrete bound beside the Gaussian loss
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
     steps: int = 200_000  # optimiser updates; the paper does not say how many
-    batch: int = 32
+    batch: int | None = 32  # stays; unset = by their number, see batch_for
     accumulate: int = 2  # batches an update
     lr: float = 8e-5
     betas: tuple[float, float] = (0.9, 0.99)
@@ -62,13 +66,18 @@ class TrainingSettings:
     checkpoint_every: int = 1000
     keep: int = 2  # checkpoints kept
 
+    def batch_for(self, stays: int) -> int:
+        """The batch for a number of stays to learn from: as set, or a power of two of about a tenth of them."""
+        tenth = 2 ** int(math.log2(max(1, stays / 10)))
+        return self.batch or min(LARGEST_BATCH, max(tenth, min(SMALLEST_BATCH, stays)))
+
 
 @dataclass(frozen=True)
 class SamplingSettings:
     sampler: Literal["ancestral", "ddim", "multistep", "euler"] = (
         "ancestral"  # the first two of ddpm, the others of edm
     )
-    steps: int | None = None  # network calls; unset = all of diffusion.steps, or 64 in continuous time
+    steps: int | None = None  # network calls; unset = all of diffusion.steps, or 96 in continuous time
     batch: int | None = None  # stays computed at once, rounded up to whole blocks of 500; unset = by device
 
 
@@ -178,8 +187,6 @@ def _out_of_range(settings: Settings) -> list[str]:
         found.append(f"model.dropout is {m.dropout}; expected 0 up to but not including 1")
     if not 0 <= t.validation <= 0.5:
         found.append(f"training.validation is {t.validation}; expected a share from 0 to 0.5")
-    if not 0 <= d.lead < 1:
-        found.append(f"diffusion.lead is {d.lead}; expected 0 up to but not including 1")
     if d.process == "ddpm" and s.steps is not None and s.steps > d.steps:
         found.append(f"sampling.steps is {s.steps}; expected at most diffusion.steps, which is {d.steps}")
     return found + _unfit(settings)

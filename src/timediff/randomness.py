@@ -48,6 +48,11 @@ class Noise:
         # Scaled in double: float32 · T could round up to T itself.
         return (self.uniform().double() * high).long().clamp_(max=high - 1)
 
+    def spread(self) -> Tensor:
+        """(rows,) of uniform numbers in [0, 1), one in each of as many equal intervals, in random order."""
+        order = self.uniform().argsort().argsort()
+        return ((order + self.uniform()) / self.total).clamp_(max=1 - 2**-24)
+
     def _draw(self, kind: str, shape: tuple[int, ...]) -> Tensor:
         if self.device.type == "cuda":
             # What a row gets depends on how many are drawn, so whole blocks are drawn and cut.

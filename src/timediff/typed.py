@@ -34,7 +34,7 @@ def build(kind: type[T], table: Mapping[str, Any], where: str) -> T:
 
 def plain(settings: Any) -> dict[str, Any]:
     """A dataclass as nested tables and lists, ready for TOML."""
-    return {_key(f.name): _plain(getattr(settings, f.name)) for f in fields(settings)}
+    return {_key(f.name): _plain(getattr(settings, f.name), f.default) for f in fields(settings)}
 
 
 def flat(settings: Any, prefix: str = "") -> dict[str, Any]:
@@ -46,7 +46,9 @@ def flat(settings: Any, prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, default: Any = None) -> Any:
+    if value is None and default is not None and default is not MISSING:
+        return "unset"  # TOML has no null, and leaving it out would mean the default
     if is_dataclass(value):
         return plain(value)
     return [_plain(item) for item in value] if isinstance(value, tuple) else value

@@ -22,6 +22,7 @@ class NoiseSource(Protocol):
     def normal(self, *shape: int) -> Tensor: ...
     def uniform(self, *shape: int) -> Tensor: ...
     def integers(self, high: int) -> Tensor: ...
+    def spread(self) -> Tensor: ...
 
 
 class Losses(NamedTuple):
@@ -57,8 +58,8 @@ class MixedDiffusion(Channels):
         """Steps to train at, (B,)."""
         return noise.integers(self.steps)
 
-    def schedule(self, calls: int | None) -> list[int]:
-        """The steps at which a sampler calls the network."""
+    def schedule(self, calls: int | None, length: int = 0) -> list[int]:
+        """The steps at which a sampler calls the network, whatever the length of the series."""
         return subset(self.steps, calls)
 
     def q_sample(self, x0: Tensor, c0: Tensor, t: Tensor, noise: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,7 +1,7 @@
 """Samplers: plain functions with one signature, from pure noise to x_0 (B, L, P_r) and c_0 (B, L, P_d).
 
 `ancestral` and `ddim` belong to the process in steps (MixedDiffusion), `multistep` and `euler` to that in continuous
-time (JointDiffusion); the network is called once for each entry of `steps`.
+time (StagedDiffusion); the network is called as often as `steps` is long.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 
 from timediff.diffusion import edm, gaussian, multinomial
-from timediff.diffusion.joint import JointDiffusion
 from timediff.diffusion.mixed import Denoiser, MixedDiffusion, NoiseSource
+from timediff.diffusion.staged import Parts, Plan, StagedDiffusion, told_hidden, told_noise
 
 
 class Sampler(Protocol):
     def __call__(
         self,
         process: Any,
-        denoise: Denoiser,
+        network: Any,
         noise: NoiseSource,
         length: int,
         steps: Any,
@@ -29,7 +29,7 @@ class Sampler(Protocol):
 
 
 def ancestral(
-    process: MixedDiffusion, denoise: Denoiser, noise: NoiseSource, length: int, steps: Sequence[int],
+    process: MixedDiffusion, network: Denoiser, noise: NoiseSource, length: int, steps: Sequence[int],
     *, tick: Callable[[], None] = lambda: None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Draws from p_θ(x_s | x_t) down the given steps; with all T of them the paper's way (Ho et al. 2020, alg. 2)."""
@@ -38,19 +38,19 @@ def ancestral(
         mean, variance = gaussian.posterior(x0, x_t, alpha_bar_t, alpha_bar_s)
         return mean + variance.sqrt() * noise.normal(length, process.continuous)
 
-    return _descend(process, denoise, noise, length, steps, continuous, tick)
+    return _descend(process, network, noise, length, steps, continuous, tick)
 
 
 def ddim(
-    process: MixedDiffusion, denoise: Denoiser, noise: NoiseSource, length: int, steps: Sequence[int],
+    process: MixedDiffusion, network: Denoiser, noise: NoiseSource, length: int, steps: Sequence[int],
     *, tick: Callable[[], None] = lambda: None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """DDIM for the continuous channels (Song et al. 2021), the matching strided posterior for the discrete ones."""
-    return _descend(process, denoise, noise, length, steps, gaussian.ddim, tick)
+    return _descend(process, network, noise, length, steps, gaussian.ddim, tick)
 
 
 def _descend(
-    process: MixedDiffusion, denoise: Denoiser, noise: NoiseSource, length: int, steps: Sequence[int],
+    process: MixedDiffusion, network: Denoiser, noise: NoiseSource, length: int, steps: Sequence[int],
     continuous: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor], tick: Callable[[], None],
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     x = noise.normal(length, process.continuous)
@@ -61,7 +61,7 @@ def _descend(
     for t, s in zip(steps, [*steps[1:], -1], strict=True):
         at_t, at_s = x.new_full((1,), t, dtype=torch.long), x.new_full((1,), s, dtype=torch.long)
         alpha_bar_t, alpha_bar_s = process.alpha_bar(at_t), process.alpha_bar(at_s)
-        output = denoise(process.join(x, c), at_t.expand(len(x))).float()
+        output = network(process.join(x, c), at_t.expand(len(x))).float()
         if process.continuous:
             x0 = gaussian.predict_x0(x, output[..., : process.continuous], alpha_bar_t).clamp_(-1, 1)
             x = continuous(x0, x, alpha_bar_t, alpha_bar_s)
@@ -78,54 +78,60 @@ def _descend(
 
 
 def multistep(
-    process: JointDiffusion, denoise: Denoiser, noise: NoiseSource, length: int, steps: Sequence[float],
+    process: StagedDiffusion, network: Parts, noise: NoiseSource, length: int, steps: Plan,
     *, tick: Callable[[], None] = lambda: None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """DPM-Solver++ (2M) (Lu et al. 2022) for the continuous channels, uncovering the discrete ones on the way."""
-    return _uncover(process, denoise, noise, length, steps, edm.multistep, tick)
+    """Classes first, then DPM-Solver++ (2M) (Lu et al. 2022) for the values."""
+    return _staged(process, network, noise, length, steps, edm.multistep, tick)
 
 
 def euler(
-    process: JointDiffusion, denoise: Denoiser, noise: NoiseSource, length: int, steps: Sequence[float],
+    process: StagedDiffusion, network: Parts, noise: NoiseSource, length: int, steps: Plan,
     *, tick: Callable[[], None] = lambda: None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Euler steps of the probability-flow ODE (Karras et al. 2022), uncovering the discrete channels on the way."""
-    return _uncover(process, denoise, noise, length, steps, edm.euler, tick)
+    """Classes first, then Euler steps of the probability-flow ODE (Karras et al. 2022) for the values."""
+    return _staged(process, network, noise, length, steps, edm.euler, tick)
 
 
-def _uncover(
-    process: JointDiffusion, denoise: Denoiser, noise: NoiseSource, length: int, steps: Sequence[float],
+def _staged(
+    process: StagedDiffusion, network: Parts, noise: NoiseSource, length: int, plan: Plan,
     continuous: Callable[[Tensor, Tensor, tuple[Tensor, Tensor] | None, Tensor, Tensor], Tensor],
     tick: Callable[[], None],
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    x = noise.normal(length, process.continuous) * edm.SIGMA_MAX
-    c = process.hidden.expand(noise.total, length, len(process.classes)).clone()
-    order = noise.uniform(length, len(process.classes))  # a cell is uncovered when the level falls below its number
-    for channel, u in zip(process.whole, steps, strict=False):
-        _, output = process.call(denoise, x, c, x.new_full((len(x),), u))
-        chosen = _drawn(process, output.mean(dim=1, keepdim=True), noise.uniform(1, len(process.classes)))
-        c[..., channel] = chosen[..., channel]
+    stays, start = noise.total, noise.normal(length, process.continuous)
+    uniform = noise.uniform(len(process.stay))
+    whole = network.stay.draw(start.new_zeros(stays, network.stay.width), _by(uniform))
+    stay_hot = process.stay_hot(whole)
+    c = whole.new_zeros((stays, length, len(process.cells)))
+    hidden = torch.ones((stays, length), dtype=torch.bool, device=c.device)
+    order = noise.uniform(length).argsort(dim=1)  # steps are uncovered from its end
+    for count, left in zip(plan.hidden, [*plan.hidden[1:], 0], strict=False):
+        told = told_hidden(start.new_full((stays,), count / length))
+        seen = process.input(torch.zeros_like(start), process.cells_hot(c), hidden, stay_hot)
+        output = network.rnn(seen, told)[..., process.continuous :]
+        uncovered = order[:, left:count]
+        picked = output.gather(1, uncovered[..., None].expand(-1, -1, output.shape[-1]))
+        drawn = network.cells.draw(picked, _by(noise.uniform(count - left, len(process.cells))))
+        c = c.scatter(1, uncovered[..., None].expand_as(drawn), drawn)
+        hidden = hidden.scatter(1, uncovered, False)
         tick()
-    before = None
-    levels = steps[len(process.whole) :]
-    for u, s in zip(levels, [*levels[1:], 0.0], strict=True):
-        d, output = process.call(denoise, x, c, x.new_full((len(x),), u))
-        at_u, at_s = (edm.sigma(x.new_full((1,), level, dtype=torch.float64)) for level in (u, s))
-        x, before = continuous(x, d, before, at_u, at_s) if s > 0 else d, (d, at_u.log() - at_s.log())
-        if process.classes:
-            uncovered = (c == process.hidden) & (order >= process.covered(at_s.new_full((1,), s)).to(order.dtype))
-            c = torch.where(uncovered, _drawn(process, output, noise.uniform(length, len(process.classes))), c)
+    x, before, hot = start * edm.SIGMA_MAX, None, process.cells_hot(c)
+    hidden = torch.zeros_like(hidden)
+    for now, then in zip(plan.sigmas, [*plan.sigmas[1:], 0.0], strict=False):
+        at, after = (start.new_full((1,), level, dtype=torch.float64) for level in (now, then))
+        told = told_noise(at).to(start.dtype).expand(stays)
+        output = network.rnn(process.input(edm.scaled_input(x, at), hot, hidden, stay_hot), told).float()
+        d = edm.denoised(x, output[..., : process.continuous], at)
+        x, before = continuous(x, d, before, at, after) if then > 0 else d, (d, at.log() - after.log())
         tick()
-    return x, c
+    classes = torch.empty((stays, length, len(process.cells) + len(process.stay)), dtype=torch.long, device=c.device)
+    classes[..., process.over_time], classes[..., process.whole] = c, whole[:, None].expand(-1, length, -1)
+    return x, classes
 
 
-def _drawn(process: JointDiffusion, output: Tensor, uniform: Tensor) -> Tensor:
-    """Classes (B, L, P_d) by the network's probabilities."""
-    c = torch.empty(uniform.shape, dtype=torch.long, device=uniform.device)
-    for group in process.groups:
-        log_p = process.logits(output, group).log_softmax(-1)
-        c[..., group.channels] = multinomial.draw(log_p, process.members(uniform, group))
-    return c
+def _by(uniform: Tensor) -> Callable[[Tensor, int], Tensor]:
+    """A choice of classes by these uniform numbers (…, n)."""
+    return lambda log_p, channel: multinomial.draw(log_p, uniform[..., channel])
 
 
 SAMPLERS: dict[str, dict[str, Sampler]] = {

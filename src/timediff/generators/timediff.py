@@ -4,7 +4,8 @@ import hashlib
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,19 +15,22 @@ from torch import Tensor, nn
 from timediff.codec import Codec, Encoded, refuse_ragged
 from timediff.cohort import Cohort
 from timediff.config import DEFAULT_PRESET, SamplingSettings, Settings, resolve
-from timediff.diffusion.joint import JointDiffusion
 from timediff.diffusion.mixed import Denoiser, MixedDiffusion
 from timediff.diffusion.samplers import SAMPLERS
 from timediff.diffusion.schedules import SCHEDULES
+from timediff.diffusion.staged import StagedDiffusion
 from timediff.errors import TimeDiffError
 from timediff.generators.base import Generator
 from timediff.generators.run import Run
 from timediff.networks.brnn import BidirectionalRNN
+from timediff.networks.chain import Chain
+from timediff.networks.staged import StagedNetwork
 from timediff.progress import Progress, Say, silent, unheard
 from timediff.randomness import BLOCK, Noise, sampling_noise, seed_torch
 from timediff.schema import Schema
 from timediff.training.loop import make_accelerator, train
 
+WIDTHS = ((2000, 256), (0, 64))  # from so many stays to learn from: the width of each direction, where it is unset
 FEWEST_HELD_OUT = 20  # stays; the loss of fewer would not say when to stop
 BLOCKS_AT_ONCE = {"cpu": 1, "cuda": 20}
 CACHED_CELLS = 9000  # stays × steps; on two cores 72-step stays sample 1.7 times as fast as 500 stays at once
@@ -61,6 +65,15 @@ def full_precision() -> Iterator[None]:
     finally:
         for switch, value in zip(switches, before, strict=True):
             switch.allow_tf32 = value
+
+
+@dataclass
+class Sliced:
+    """A StagedNetwork whose RNN works on a few stays at a time."""
+
+    rnn: Denoiser
+    cells: Chain
+    stay: Chain
 
 
 class TimeDiff(Generator):
@@ -98,6 +111,7 @@ class TimeDiff(Generator):
     def plan(self, cohort: Cohort) -> dict[str, Any]:
         """What `fit` would build for this cohort; it checks the cohort and trains nothing."""
         codec = self._codec(cohort)
+        self.settings = self._sized(cohort, codec)
         network = self._network(codec)
         return {
             "stays": len(cohort),
@@ -107,7 +121,7 @@ class TimeDiff(Generator):
             "width of each direction": self._hidden(codec),
             "parameters": sum(p.numel() for p in network.parameters()),
             "updates": self.settings.training.steps,
-            "stays an update": self.settings.training.batch * self.settings.training.accumulate,
+            "stays an update": self.settings.training.batch_for(len(cohort)) * self.settings.training.accumulate,
         }
 
     def fit(
@@ -122,6 +136,7 @@ class TimeDiff(Generator):
     ) -> Self:
         """Learns from the cohort. With `run`, writes that run folder as it goes, and `resume` continues one."""
         codec = self._codec(cohort)
+        self.settings = self._sized(cohort, codec)
         if seed is None:
             seed = Run.seed_of(Path(run)) if run is not None and resume else None
             seed = self.settings.training.seed if seed is None else seed
@@ -181,8 +196,8 @@ class TimeDiff(Generator):
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         network.to(device)
         process = self._process(codec, device)
-        denoise = network if device.type == "cuda" else in_slices(network, max(32, CACHED_CELLS // length))
-        steps = process.schedule(sampling.steps)
+        calls = network if device.type == "cuda" else _sliced(network, max(32, CACHED_CELLS // length))
+        steps = process.schedule(sampling.steps, length)
         batch = BLOCK * (-(-sampling.batch // BLOCK) if sampling.batch else BLOCKS_AT_ONCE[device.type])
         starts = range(skip, n, batch)
         done, total = 0, len(starts) * len(steps)
@@ -196,7 +211,7 @@ class TimeDiff(Generator):
             noise = sampling_noise(seed, start // BLOCK, min(batch, n - start), device)
             with torch.inference_mode(), full_precision():
                 sampler = SAMPLERS[self.settings.diffusion.process][sampling.sampler]
-                x, c = sampler(process, denoise, noise, length, steps, tick=tick)
+                x, c = sampler(process, calls, noise, length, steps, tick=tick)
             yield codec.decode(Encoded(x.cpu().numpy(), c.to(torch.int32).cpu().numpy()), first_id=start)
 
     def save(self, path: str | Path) -> None:
@@ -220,9 +235,10 @@ class TimeDiff(Generator):
         return model
 
     def _codec(self, cohort: Cohort) -> Codec:
-        if len(cohort) < self.settings.training.batch:
+        batch = self.settings.training.batch_for(len(cohort))
+        if len(cohort) < batch:
             raise TimeDiffError(
-                f"the cohort has {len(cohort)} stays, fewer than one batch of {self.settings.training.batch}: "
+                f"the cohort has {len(cohort)} stays, fewer than one batch of {batch}: "
                 f"add --set training.batch={len(cohort)} or less, or more stays."
             )
         refuse_ragged(cohort)
@@ -246,35 +262,53 @@ class TimeDiff(Generator):
         given = {key: value for key, value in options.items() if value is not None}
         return self.settings.updated({"sampling": given}, "sampling").sampling
 
+    def _sized(self, cohort: Cohort, codec: Codec) -> Settings:
+        """These settings with what the cohort decides: the batch, and of `edm` the width."""
+        training, model = self.settings.training, self.settings.model
+        stays = round(len(cohort) * (1 - training.validation))
+        if self.settings.diffusion.process == "edm" and model.hidden is None:
+            model = replace(model, hidden=next(width for least, width in WIDTHS if stays >= least))
+        return replace(self.settings, training=replace(training, batch=training.batch_for(stays)), model=model)
+
     def _hidden(self, codec: Codec) -> int:
         width = len(codec.continuous) + sum(codec.classes)
         return self.settings.model.hidden or 4 * width
 
     def _held_out(self, cohort: Cohort, seed: int) -> tuple[Cohort, Cohort | None]:
         """The stays to learn from, and those that say when to stop; none of few."""
-        share = self.settings.training.validation
-        if len(cohort) * share < FEWEST_HELD_OUT:
+        training = self.settings.training
+        if len(cohort) * training.validation < FEWEST_HELD_OUT:
             return cohort, None
-        learnt, held_out = cohort.split(share, seed=seed, by="random")
-        return (learnt, held_out) if len(learnt) >= self.settings.training.batch else (cohort, None)
+        learnt, held_out = cohort.split(training.validation, seed=seed, by="random")
+        return (learnt, held_out) if len(learnt) >= training.batch_for(len(learnt)) else (cohort, None)
 
     def _network(self, codec: Codec, seed: int = 0) -> nn.Module:
         model, process = self.settings.model, self._process(codec, "cpu")
-        inputs = process.inputs if isinstance(process, JointDiffusion) else process.width
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_torch("weights", seed))
-            return BidirectionalRNN(
-                inputs, self._hidden(codec), model.layers, model.cell,
-                outputs=process.width, dropout=model.dropout, early=model.early,
+            build = partial(
+                BidirectionalRNN, hidden=self._hidden(codec), layers=model.layers, cell=model.cell,
+                dropout=model.dropout, early=model.early,
             )  # fmt: skip
+            if isinstance(process, MixedDiffusion):
+                return build(process.width)
+            cells = Chain(process.cells, joint=self.settings.diffusion.cells == "joint")
+            rnn = build(process.inputs, outputs=max(1, process.continuous + cells.width))
+            return StagedNetwork(rnn, cells, Chain(process.stay))
 
-    def _process(self, codec: Codec, device: torch.device | str) -> MixedDiffusion | JointDiffusion:
+    def _process(self, codec: Codec, device: torch.device | str) -> MixedDiffusion | StagedDiffusion:
         diffusion, continuous = self.settings.diffusion, len(codec.continuous)
         if diffusion.process == "edm":
             whole = tuple(codec.schema[channel.feature].scope == "static" for channel in codec.discrete)
-            return JointDiffusion(continuous, codec.classes, whole, diffusion.lambda_, diffusion.lead, device)
+            return StagedDiffusion(continuous, codec.classes, whole, diffusion.lambda_, device)
         alpha_bar = SCHEDULES[diffusion.schedule](diffusion.steps)
         return MixedDiffusion(continuous, codec.classes, alpha_bar, diffusion.lambda_, device)
+
+
+def _sliced(network: nn.Module, rows: int) -> Denoiser | Sliced:
+    if isinstance(network, StagedNetwork):
+        return Sliced(in_slices(network.rnn, rows), network.cells, network.stay)
+    return in_slices(network, rows)
 
 
 def _tensors(encoded: Encoded) -> tuple[Tensor, Tensor]:

@@ -72,8 +72,9 @@ def train(
                 | (judge.parts() if judge else {}),
             )
 
-    order = Order(len(data[0]), settings.batch, seed, device)
-    mine = _share(settings.batch, accelerator)
+    batch = settings.batch_for(len(data[0]))
+    order = Order(len(data[0]), batch, seed, device)
+    mine = _share(batch, accelerator)
     log = Log(folder, start) if folder and accelerator.is_main_process else nullcontext()
     sums: dict[str, Tensor] = {}
     since, clock, written = 0, time.monotonic(), start
@@ -85,7 +86,7 @@ def train(
                 group["lr"] = learning_rate(settings, step)
             for micro in range(settings.accumulate):
                 index = order(step * settings.accumulate + micro)[mine]
-                noise = Noise("training", [(seed, step, micro)], [settings.batch], settings.batch, device)
+                noise = Noise("training", [(seed, step, micro)], [batch], batch, device)
                 noise = noise if accelerator.num_processes == 1 else Share(noise, mine)
                 torch.manual_seed(seed_torch("training", seed, step, micro, accelerator.process_index))  # for dropout
                 with accelerator.accumulate(wrapped):
@@ -106,7 +107,7 @@ def train(
             means = {}
             if done % settings.log_every == 0 or last:
                 means = {name: float(total) / (since * settings.accumulate) for name, total in sums.items()}
-                rate = since * settings.accumulate * settings.batch / (time.monotonic() - clock)
+                rate = since * settings.accumulate * batch / (time.monotonic() - clock)
                 if isinstance(log, Log):
                     seen = {"held_out": judge.latest} if judge and judge.seen else {}
                     log.write(done, {**means, **seen, "lr": learning_rate(settings, step), "stays_per_second": rate})
@@ -172,6 +173,9 @@ class Share(Noise):
     def __init__(self, noise: Noise, rows: slice) -> None:
         self._whole, self._rows = noise, rows
         self.rows, self.block, self.device = [rows.stop - rows.start], noise.block, noise.device
+
+    def spread(self) -> Tensor:
+        return self._whole.spread()[self._rows]
 
     def _draw(self, kind: str, shape: tuple[int, ...]) -> Tensor:
         return self._whole._draw(kind, shape)[self._rows]

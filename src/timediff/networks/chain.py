@@ -1,0 +1,55 @@
+"""Chain: the classes of several channels, each given those before it, p(c_1) p(c_2 | c_1) …, in one pass."""
+
+from collections.abc import Callable
+from itertools import accumulate
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import silu
+
+UNITS = 32  # hidden units of a channel
+
+
+class Chain(nn.Module):
+    """From a start (…, width) to the probabilities of n channels of `classes` classes.
+
+    The hidden units of a channel see the start and the classes of the channels before it, and no others (as in MADE:
+    Germain et al. 2015). Without `joint` they see the start alone.
+    """
+
+    allowed: Tensor
+    absent: Tensor
+
+    def __init__(self, classes: tuple[int, ...], *, joint: bool = True) -> None:
+        super().__init__()
+        n, most = len(classes), max(classes, default=1)
+        self.classes, self.width = classes, n * UNITS
+        self.offsets = [0, *accumulate(classes)]
+        owner = torch.repeat_interleave(torch.arange(n), torch.tensor(classes, dtype=torch.long))  # of a class
+        later = owner[:, None] < torch.arange(n).repeat_interleave(UNITS)
+        self.register_buffer("allowed", (later & joint).float(), persistent=False)
+        absent = torch.arange(most) >= torch.tensor(classes, dtype=torch.long)[:, None]  # (n, K) classes that are none
+        self.register_buffer("absent", torch.zeros(n, most).masked_fill(absent, -torch.inf), persistent=False)
+        self.base = nn.Parameter(torch.zeros(self.width))
+        self.seen = nn.Parameter(0.1 * torch.randn(sum(classes), self.width))
+        self.weight = nn.Parameter(0.5 * UNITS**-0.5 * torch.randn(n, UNITS, most))
+        self.bias = nn.Parameter(torch.zeros(n, most))
+
+    def forward(self, start: Tensor, c: Tensor, hot: Tensor) -> Tensor:
+        """−log p of classes c (…, n), whose one-hot columns are `hot` (…, ΣK): of each channel given those before."""
+        units = silu(start + self.base + hot @ (self.seen * self.allowed))
+        units = units.reshape(*units.shape[:-1], len(self.classes), UNITS)
+        logits = torch.einsum("...nu,nuk->...nk", units, self.weight) + self.bias
+        log_p = (logits.float() + self.absent).log_softmax(-1)
+        return -log_p.gather(-1, c[..., None])[..., 0]
+
+    def draw(self, start: Tensor, choose: Callable[[Tensor, int], Tensor]) -> Tensor:
+        """Classes (…, n); `choose` gives those of channel i from their log-probabilities (…, K)."""
+        units, seen = start + self.base, self.seen * self.allowed
+        drawn = []
+        for i, k in enumerate(self.classes):
+            own = silu(units[..., i * UNITS : (i + 1) * UNITS])
+            log_p = (own @ self.weight[i, :, :k] + self.bias[i, :k]).float().log_softmax(-1)
+            drawn.append(choose(log_p, i))
+            units = units + seen[self.offsets[i] + drawn[-1]]
+        return torch.stack(drawn, dim=-1) if drawn else start.new_zeros((*start.shape[:-1], 0), dtype=torch.long)
