@@ -8,7 +8,8 @@ TRAIN and TEST are cohort folders; without TEST, TRAIN is split as its schema sa
 settings (`training.steps=4000`) or one of
     preset=NAME       the preset that it starts from (fast)
     seconds=S         train as many updates as fit into S seconds, by the speed of a few first ones
-    calls=A,B,C       sample with so many network calls, one row each
+    seeds=N           this variant with so many training seeds
+    calls=A,B,C       with the first seed, sample with so many network calls too, one row each
 As many stays are sampled as there are held-out ones. A row is the mean over training seeds, `each` has the single ones;
 "real against real" is the floor: training stays in place of synthetic ones. --jobs processes share the device, so that
 `training_seconds` are longer than alone. --saved scores cohorts that an earlier run kept with --save.
@@ -42,6 +43,7 @@ class Variant:
     name: str
     preset: str = "fast"
     seconds: float | None = None
+    seeds: int | None = None
     calls: tuple[int, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
 
@@ -52,7 +54,8 @@ class Variant:
         settings = dict(parse_assignment(part) for part in rest if "." in part.split("=", 1)[0])
         calls = tuple(int(one) for one in given.get("calls", "").split(",") if one)
         seconds = float(given["seconds"]) if "seconds" in given else None
-        return Variant(name, given.get("preset", "fast"), seconds, calls, settings)
+        seeds = int(given["seeds"]) if "seeds" in given else None
+        return Variant(name, given.get("preset", "fast"), seconds, seeds, calls, settings)
 
     def model(self, train: Cohort, seed: int) -> TimeDiff:
         settings = dict(self.settings)
@@ -104,7 +107,7 @@ def run(job: Job) -> list[Row]:
     model.fit(train, seed=job.seed, say=said.append)
     seconds = time.perf_counter() - started
     print(f"{job.variant.name}, seed {job.seed}: {seconds:.0f} s. {' '.join(said)}", flush=True)
-    for calls in job.variant.calls or (None,):
+    for calls in (None, *(job.variant.calls if job.seed == 0 else ())):
         started = time.perf_counter()
         synthetic = model.sample(len(test), seed=job.seed + 1000, **({"steps": calls} if calls else {}))
         found = {"training_seconds": seconds, "updates": float(model.settings.training.steps)}
@@ -112,7 +115,7 @@ def run(job: Job) -> list[Row]:
         if arguments.save:
             synthetic.write(job.folder(calls))
         rows.append((job.row(calls), job.seed, found | scores(train, test, synthetic, arguments)))
-        print(job.row(calls), job.seed, rounded(rows[-1][2]), flush=True)
+        print(json.dumps(rounded(rows[-1])), flush=True)
     return rows
 
 
@@ -150,7 +153,7 @@ def saved(arguments: argparse.Namespace) -> list[Row]:
     for folder in sorted(Path(arguments.saved).glob("*/*")):
         row = folder.parent.name.replace("_", " ")
         rows.append((row, int(folder.name), scores(train, test, read_cohort(folder), arguments)))
-        print(row, folder.name, rounded(rows[-1][2]), flush=True)
+        print(json.dumps(rounded(rows[-1])), flush=True)
     return rows
 
 
@@ -199,7 +202,7 @@ def main() -> None:
         if arguments.save:
             shutil.rmtree(arguments.save, ignore_errors=True)
         variants = [Variant.parse(text) for text in arguments.variant or ["fast"]]
-        jobs = [Job(variant, seed, arguments) for variant in variants for seed in range(arguments.seeds)]
+        jobs = [Job(one, seed, arguments) for one in variants for seed in range(one.seeds or arguments.seeds)]
         jobs.append(Job(Variant(FLOOR), 0, arguments))
         with ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
             rows = [row for rows in pool.map(run, jobs) for row in rows]

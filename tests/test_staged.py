@@ -231,7 +231,7 @@ def test_a_plan_has_as_many_calls_as_asked_for(calls, length, continuous, discre
     if continuous:
         assert len(plan) == calls
     assert len(plan) <= calls
-    assert len(plan.hidden) <= max(calls // 2 if continuous else calls, 0)
+    assert len(plan.hidden) <= (2 * calls / 3 if continuous else calls)
 
 
 @pytest.mark.parametrize("name", ["multistep", "euler"])

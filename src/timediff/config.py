@@ -77,7 +77,7 @@ class SamplingSettings:
     sampler: Literal["ancestral", "ddim", "multistep", "euler"] = (
         "ancestral"  # the first two of ddpm, the others of edm
     )
-    steps: int | None = None  # network calls; unset = all of diffusion.steps, or 96 in continuous time
+    steps: int | None = None  # network calls; unset = all of diffusion.steps, or 72 in continuous time
     batch: int | None = None  # stays computed at once, rounded up to whole blocks of 500; unset = by device
 
 

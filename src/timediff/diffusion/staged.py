@@ -11,6 +11,7 @@ Masks that are uncovered beside half-finished values would follow the traces tha
 is missing would come out too rare.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,7 +21,6 @@ from torch import Tensor
 from timediff.diffusion import edm
 from timediff.diffusion.channels import one_hot_columns
 from timediff.diffusion.mixed import Denoiser, Losses, NoiseSource
-from timediff.networks.chain import Chain
 
 SHARE = 0.5  # of the training stays, from which the classes of steps are learnt; from the others, values
 WHOLE = 0.1  # weight of the whole-stay classes, which are learnt soon and by weights of their own
@@ -28,15 +28,23 @@ EMBEDDED = 1000.0  # noise levels are told to the network on the scale of diffus
 AFTER = 2.0  # the level told of stage 2 is AFTER + the share of hidden steps: above every log σ / 4 of stage 3
 
 
+class Classes(Protocol):
+    """Draws the classes (…, n) of several channels from a start (…, width); see networks/chain.py."""
+
+    @property
+    def width(self) -> int: ...
+    def draw(self, start: Tensor, choose: Callable[[Tensor, int], Tensor]) -> Tensor: ...
+
+
 class Parts(Protocol):
-    """What a sampler needs of a StagedNetwork."""
+    """What a sampler needs of a network; see networks/staged.py."""
 
     @property
     def rnn(self) -> Denoiser: ...
     @property
-    def cells(self) -> Chain: ...
+    def cells(self) -> Classes: ...
     @property
-    def stay(self) -> Chain: ...
+    def stay(self) -> Classes: ...
 
 
 @dataclass(frozen=True)
@@ -75,9 +83,9 @@ class StagedDiffusion:
         self._cells, self._stay = one_hot_columns(self.cells, device), one_hot_columns(self.stay, device)
 
     def schedule(self, calls: int | None, length: int) -> Plan:
-        """At most half of the calls uncover steps, as many at a time as must be; the others are for the values."""
-        calls = calls or 96
-        first = min(length, calls // 2 if self.continuous else calls) if self.cells else 0
+        """At most two thirds of the calls uncover steps, as many at a time as must be; the others are for values."""
+        calls = calls or 72
+        first = min(length, 2 * calls // 3 if self.continuous else calls) if self.cells else 0
         hidden = tuple(round(length * (1 - i / first)) for i in range(first))
         return Plan(hidden, edm.levels(max(1, calls - first)) if self.continuous else ())
 

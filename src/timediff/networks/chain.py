@@ -23,7 +23,7 @@ class Chain(nn.Module):
     def __init__(self, classes: tuple[int, ...], *, joint: bool = True) -> None:
         super().__init__()
         n, most = len(classes), max(classes, default=1)
-        self.classes, self.width = classes, n * UNITS
+        self.classes = classes
         self.offsets = [0, *accumulate(classes)]
         owner = torch.repeat_interleave(torch.arange(n), torch.tensor(classes, dtype=torch.long))  # of a class
         later = owner[:, None] < torch.arange(n).repeat_interleave(UNITS)
@@ -34,6 +34,10 @@ class Chain(nn.Module):
         self.seen = nn.Parameter(0.1 * torch.randn(sum(classes), self.width))
         self.weight = nn.Parameter(0.5 * UNITS**-0.5 * torch.randn(n, UNITS, most))
         self.bias = nn.Parameter(torch.zeros(n, most))
+
+    @property
+    def width(self) -> int:
+        return len(self.classes) * UNITS
 
     def forward(self, start: Tensor, c: Tensor, hot: Tensor) -> Tensor:
         """−log p of classes c (…, n), whose one-hot columns are `hot` (…, ΣK): of each channel given those before."""

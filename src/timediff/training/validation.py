@@ -14,7 +14,7 @@ Objective = Callable[[nn.Module, tuple[Tensor, ...], Noise], dict[str, Tensor]]
 
 MOST = 4096  # stays looked at
 CHUNK = 512  # stays at a time
-DRAWS = 4096  # stays times draws of noise: fewer stays are looked at more often
+DRAWS = 2048  # stays times draws of noise: fewer stays are looked at more often
 
 
 class Validation:
