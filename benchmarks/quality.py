@@ -10,9 +10,9 @@ settings (`training.steps=4000`) or one of
     seconds=S         train as many updates as fit into S seconds, by the speed of a few first ones
     seeds=N           this variant with so many training seeds
     calls=A,B,C       with the first seed, sample with so many network calls too, one row each
-As many stays are sampled as there are held-out ones. A row is the mean over training seeds, `each` has the single ones;
+As many stays are sampled as there are training stays. A row is the mean over training seeds; `each` has single ones;
 "real against real" is the floor: training stays in place of synthetic ones. --jobs processes share the device, so that
-`training_seconds` are longer than alone. --saved scores cohorts that an earlier run kept with --save.
+`training_seconds` are longer than alone. --save keeps the cohorts of the first variant, and --saved scores them later.
 """
 
 import argparse
@@ -79,9 +79,7 @@ class Job:
     variant: Variant
     seed: int
     arguments: argparse.Namespace
-
-    def folder(self, calls: int | None) -> Path:
-        return Path(self.arguments.save or self.arguments.saved) / self.row(calls).replace(" ", "_") / str(self.seed)
+    folder: Path | None = None
 
     def row(self, calls: int | None) -> str:
         return self.variant.name if calls is None else f"{self.variant.name}, {calls} calls"
@@ -109,11 +107,11 @@ def run(job: Job) -> list[Row]:
     print(f"{job.variant.name}, seed {job.seed}: {seconds:.0f} s. {' '.join(said)}", flush=True)
     for calls in (None, *(job.variant.calls if job.seed == 0 else ())):
         started = time.perf_counter()
-        synthetic = model.sample(len(test), seed=job.seed + 1000, **({"steps": calls} if calls else {}))
+        synthetic = model.sample(len(train), seed=job.seed + 1000, **({"steps": calls} if calls else {}))
         found = {"training_seconds": seconds, "updates": float(model.settings.training.steps)}
         found["sampling_seconds"] = time.perf_counter() - started
-        if arguments.save:
-            synthetic.write(job.folder(calls))
+        if job.folder and calls is None:
+            synthetic.write(job.folder)
         rows.append((job.row(calls), job.seed, found | scores(train, test, synthetic, arguments)))
         print(json.dumps(rounded(rows[-1])), flush=True)
     return rows
@@ -150,9 +148,8 @@ def rates(test: Cohort, cohort: Cohort) -> dict[str, float]:
 def saved(arguments: argparse.Namespace) -> list[Row]:
     train, test = cohorts(arguments)
     rows: list[Row] = []
-    for folder in sorted(Path(arguments.saved).glob("*/*")):
-        row = folder.parent.name.replace("_", " ")
-        rows.append((row, int(folder.name), scores(train, test, read_cohort(folder), arguments)))
+    for folder in sorted(arguments.saved.iterdir()):
+        rows.append((arguments.saved.name, int(folder.name), scores(train, test, read_cohort(folder), arguments)))
         print(json.dumps(rounded(rows[-1])), flush=True)
     return rows
 
@@ -202,7 +199,11 @@ def main() -> None:
         if arguments.save:
             shutil.rmtree(arguments.save, ignore_errors=True)
         variants = [Variant.parse(text) for text in arguments.variant or ["fast"]]
-        jobs = [Job(one, seed, arguments) for one in variants for seed in range(one.seeds or arguments.seeds)]
+        jobs = [
+            Job(one, seed, arguments, arguments.save / str(seed) if arguments.save and one is variants[0] else None)
+            for one in variants
+            for seed in range(one.seeds or arguments.seeds)
+        ]
         jobs.append(Job(Variant(FLOOR), 0, arguments))
         with ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
             rows = [row for rows in pool.map(run, jobs) for row in rows]

@@ -292,7 +292,7 @@ def fit(
         cohort = cohort if horizon is None else cohort.horizon(horizon)
         plan = model.plan(cohort)
     if dry_run:
-        say("".join(f"# {name}: {value:,}\n" for name, value in plan.items()) + settings.to_toml().strip())
+        say("".join(f"# {name}: {value:,}\n" for name, value in plan.items()) + model.settings.to_toml().strip())
         return
     size = f"{plan['parameters']:,} parameters, {plan['updates']:,} updates"
     say(f"{plan['stays']:,} stays × {plan['steps']} steps, {size}")

@@ -9,8 +9,8 @@ from timediff.console import bar, console, say, waiting
 from timediff.errors import TimeDiffError
 
 MARK = ".timediff-demo"  # only a folder with this file in it is ever replaced
-STAYS, STEPS = 4000, 24
-SETTINGS: dict[str, Any] = {"training.steps": 1800, "training.lr": 5e-3}  # for two cores and two minutes
+STAYS, STEPS = 2400, 24
+SETTINGS: dict[str, Any] = {"training.steps": 1500}  # for two cores and three minutes in all
 SKIPPED = ("tsrtr", "subgroups", "predictive", "embeddings")  # what a first look can do without
 
 

@@ -83,9 +83,9 @@ class StagedDiffusion:
         self._cells, self._stay = one_hot_columns(self.cells, device), one_hot_columns(self.stay, device)
 
     def schedule(self, calls: int | None, length: int) -> Plan:
-        """At most two thirds of the calls uncover steps, as many at a time as must be; the others are for values."""
+        """At most two thirds of the calls uncover steps, the others are for values; at least one for each."""
         calls = calls or 72
-        first = min(length, 2 * calls // 3 if self.continuous else calls) if self.cells else 0
+        first = min(length, max(1, 2 * calls // 3) if self.continuous else calls) if self.cells else 0
         hidden = tuple(round(length * (1 - i / first)) for i in range(first))
         return Plan(hidden, edm.levels(max(1, calls - first)) if self.continuous else ())
 

@@ -14,6 +14,7 @@ from timediff.schema import Schema
 
 class Generator(ABC):
     name: ClassVar[str]
+    settings: Settings  # what a cohort decides is in them once `plan` or `fit` has seen it
 
     @abstractmethod
     def __init__(self, preset: str = DEFAULT_PRESET, *, settings: Settings | None = None) -> None:
