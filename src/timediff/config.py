@@ -51,7 +51,7 @@ class TrainingSettings:
     steps: int = 200_000  # optimiser updates; the paper does not say how many
     batch: int | None = 32  # stays; unset = by their number, see batch_for
     accumulate: int = 2  # batches an update
-    lr: float = 8e-5
+    lr: float | None = 8e-5  # the highest; unset = 0.5 / model.hidden
     betas: tuple[float, float] = (0.9, 0.99)
     warmup: int = 0  # updates over which the learning rate rises from 0
     decay: Literal["none", "linear", "cosine"] = "none"  # how it falls to 0 by the last update
@@ -176,7 +176,11 @@ def _out_of_range(settings: Settings) -> list[str]:
         f"{path} is {value}; expected at least 1" for path, value in whole.items() if value is not None and value < 1
     ]
     positive = {"training.lr": t.lr, "training.clip": t.clip}
-    found += [f"{path} is {value}; expected a number above 0" for path, value in positive.items() if value <= 0]
+    found += [
+        f"{path} is {value}; expected a number above 0"
+        for path, value in positive.items()
+        if value is not None and value <= 0
+    ]
     if not 0 <= t.ema < 1:
         found.append(f"training.ema is {t.ema}; expected 0 (none) up to but not including 1")
     if not all(0 <= beta < 1 for beta in t.betas):

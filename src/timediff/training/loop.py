@@ -28,6 +28,8 @@ from timediff.training.validation import Objective, Validation
 
 def learning_rate(settings: TrainingSettings, step: int) -> float:
     """The learning rate of update `step` = 0 … steps − 1."""
+    if settings.lr is None:
+        raise ValueError("training.lr is unset: whoever knows the width of the network sets it")
     if step < settings.warmup:
         return settings.lr * (step + 1) / settings.warmup
     done = (step - settings.warmup) / max(1, settings.steps - settings.warmup)
@@ -57,7 +59,7 @@ def train(
     data = tuple(part.to(device) for part in data)
     network.to(device).train()
     # A list and no weight decay: the order of parameters is the order of their states in a checkpoint.
-    optimizer = torch.optim.Adam(network.parameters(), lr=settings.lr, betas=settings.betas, fused=True)
+    optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate(settings, 0), betas=settings.betas, fused=True)
     ema = EMA(network, settings.ema)
     checkpoints = Checkpoints(folder / "checkpoints", settings.keep) if folder else None
     judge = Validation(network, objective, tuple(part.to(device) for part in held_out), seed) if held_out else None
@@ -141,7 +143,7 @@ def _require_numbers(
     kept = "" if not written else f" The checkpoint of update {written:,} is sound."
     raise TimeDiffError(
         f"training broke down before update {done:,}: the loss or a weight is no longer a number. "
-        f"Start again with a lower training.lr than {settings.lr:g}.{kept}"
+        f"Start again with a lower training.lr than {settings.lr}.{kept}"
     )
 
 
