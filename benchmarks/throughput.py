@@ -30,7 +30,7 @@ from timediff.config import resolve
 from timediff.randomness import BLOCK
 from timediff.schema import Schema
 
-STAYS = 3000
+STAYS = 1500  # to learn from, so that `fast` chooses 64 units a direction and batches of 128
 SHAPES = {
     "mimic3": {"vitals": ["heart_rate", "sbp", "dbp", "mbp", "resp_rate", "temperature", "spo2"], "steps": 25},
     "mimic4": {"vitals": ["heart_rate", "sbp", "dbp", "resp_rate", "spo2"], "steps": 72},
