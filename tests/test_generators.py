@@ -29,7 +29,7 @@ SMALL = resolve(
 )
 
 
-FAST = resolve("fast", assignments={"model.hidden": 8, "training.steps": 6, "training.batch": 16, "sampling.steps": 12})
+FAST = resolve("fast", assignments={"model.hidden": 8, "training.steps": 6, "training.batch": 16, "sampling.steps": 20})
 SAMPLERS = {"ddpm": ("ancestral", "ddim"), "edm": ("multistep", "euler")}
 
 
@@ -135,18 +135,21 @@ def test_what_is_loaded_samples_as_what_was_fitted_in_any_precision(mixed: Cohor
     assert same(load(tmp_path / "run").sample(20, seed=1), fitted.sample(20, seed=1))
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
+MISTAKES: dict[str, list[tuple[dict, str]]] = {
+    "ddpm": [
         ({"sampler": "dpm"}, "one of ancestral, ddim"),
         ({"sampler": "euler"}, "'ddpm' has ancestral and ddim"),
         ({"steps": 21}, "at most diffusion.steps"),
         ({"speed": 9}, "no setting sampling.speed"),
     ],
-)
-def test_mistaken_options_are_named(model: Generator, options: dict, said: str) -> None:
-    with pytest.raises(TimeDiffError, match=said):
-        model.sample(5, seed=0, **options)
+    "edm": [({"sampler": "ddim"}, "'edm' has multistep and euler"), ({"steps": 0}, "expected at least 1")],
+}
+
+
+def test_mistaken_options_are_named(model: Generator) -> None:
+    for options, said in MISTAKES[model.settings.diffusion.process]:
+        with pytest.raises(TimeDiffError, match=said):
+            model.sample(5, seed=0, **options)
 
 
 def test_before_fitting_there_is_nothing_to_sample() -> None:
