@@ -19,7 +19,9 @@ import argparse
 import json
 import multiprocessing
 import os
+import shlex
 import shutil
+import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -207,16 +209,9 @@ def main() -> None:
         jobs.append(Job(Variant(FLOOR), 0, arguments))
         with ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
             rows = [row for rows in pool.map(run, jobs) for row in rows]
-    told = [f'--variant "{text}"' for text in arguments.variant or []]
+    told = [Path(word).name if Path(word).exists() else word for word in sys.argv[1:]]
     results = {
-        "command": " ".join(
-            [
-                "python benchmarks/quality.py",
-                arguments.train.name,
-                *told,
-                f"--protocols {' '.join(arguments.protocols)}",
-            ]
-        ),
+        "command": shlex.join(["python", "benchmarks/quality.py", *told]),
         "date": time.strftime("%Y-%m-%d"),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else f"{os.cpu_count()} CPU cores",
         "version": __version__,

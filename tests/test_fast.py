@@ -115,6 +115,13 @@ def test_width_and_batch_follow_from_the_number_of_stays(cohort: Cohort) -> None
     assert paper.settings == resolve("paper")
 
 
+def test_another_cohort_decides_anew(cohort: Cohort) -> None:
+    model = TimeDiff("fast")
+    plans = [model.plan(cohort.take(np.arange(stays) % STAYS)) for stays in (8000, 60)]
+    assert [plan["stays an update"] for plan in plans] == [512, 16]
+    assert [plan["width of each direction"] for plan in plans] == [256, 64]
+
+
 def test_a_cohort_smaller_than_any_batch_is_learnt_from_as_it_is(cohort: Cohort) -> None:
     few = cohort.take(np.arange(9))
     settings = resolve("fast", assignments={"model.hidden": 4, "training.steps": 2, "sampling.steps": 3})

@@ -128,9 +128,8 @@ def test_a_channel_sees_the_classes_before_it_and_no_others(joint):
 def test_levels_are_spread_evenly_over_a_batch(rows):
     spread = training_noise(rows).spread()
     assert ((spread >= 0) & (spread < 1)).all()
-    assert sorted((spread.double() * rows).long().clamp(max=rows - 1).tolist()) == pytest.approx(
-        list(range(rows)), abs=1
-    )
+    places = spread.double().sort().values * rows - torch.arange(rows)
+    assert ((places > -1e-3) & (places < 1 + 1e-3)).all()  # one in each interval, to rounding
 
 
 def test_many_processes_see_the_levels_of_one():
@@ -208,6 +207,7 @@ def test_any_mixture_of_channels_can_be_learnt_and_drawn(continuous, classes, wh
     process.loss(network, torch.randn(8, 5, continuous), c0, process.times(noise), noise).total.backward()
     used = [*network.stay.parameters()] if process.stay else []
     used += [*network.rnn.parameters()] if continuous or process.cells else []
+    used += [*network.cells.parameters()] if process.cells else []
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in used)
     with torch.inference_mode():
         plan = process.schedule(6, 5)

@@ -89,7 +89,7 @@ class TimeDiff(Generator):
         settings: Settings | None = None,
         assignments: Mapping[str, Any] | None = None,
     ) -> None:
-        self.settings = settings or resolve(preset, assignments=assignments)
+        self.settings = self._given = settings or resolve(preset, assignments=assignments)
         self._fitted: Fitted | None = None
 
     @property
@@ -236,7 +236,7 @@ class TimeDiff(Generator):
         return model
 
     def _codec(self, cohort: Cohort) -> Codec:
-        batch = self.settings.training.batch_for(len(cohort))
+        batch = self._given.training.batch_for(len(cohort))
         if len(cohort) < batch:
             raise TimeDiffError(
                 f"the cohort has {len(cohort)} stays, fewer than one batch of {batch}: "
@@ -264,14 +264,14 @@ class TimeDiff(Generator):
         return self.settings.updated({"sampling": given}, "sampling").sampling
 
     def _sized(self, cohort: Cohort, codec: Codec) -> Settings:
-        """These settings with what the cohort decides: the batch, of `edm` the width, and the learning rate by it."""
-        training, model = self.settings.training, self.settings.model
+        """The given settings with what the cohort decides: batch, width (of `edm`), and by it the learning rate."""
+        training, model = self._given.training, self._given.model
         stays = round(len(cohort) * (1 - training.validation))
         if self.settings.diffusion.process == "edm" and model.hidden is None:
             model = replace(model, hidden=next(width for least, width in WIDTHS if stays >= least))
         lr = LEARNING / (model.hidden or self._hidden(codec)) if training.lr is None else training.lr
         training = replace(training, batch=training.batch_for(stays), lr=lr)
-        return replace(self.settings, training=training, model=model)
+        return replace(self._given, training=training, model=model)
 
     def _hidden(self, codec: Codec) -> int:
         width = len(codec.continuous) + sum(codec.classes)
