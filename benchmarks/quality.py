@@ -1,7 +1,7 @@
 """How good synthetic stays are: variants of the generator × training seeds, each judged by several judges.
 
     python benchmarks/quality.py TRAIN [--test TEST] [--variant "NAME; KEY=VALUE; …"]… [--seeds 3] [--judges 5]
-                                 [--protocols strict paper] [--metrics discriminative nnaa] [--jobs 3] [--save FOLDER]
+                                 [--protocols strict paper] [--metrics discriminative nnaa] [--jobs 4] [--save FOLDER]
     python benchmarks/quality.py TRAIN [--test TEST] --saved FOLDER --metrics tstr
 
 TRAIN and TEST are cohort folders; without TEST, TRAIN is split as its schema says, seed 0. The keys of a variant are
@@ -10,9 +10,11 @@ settings (`training.steps=4000`) or one of
     seconds=S         train as many updates as fit into S seconds, by the speed of a few first ones
     seeds=N           this variant with so many training seeds
     calls=A,B,C       with the first seed, sample with so many network calls too, one row each
-As many stays are sampled as there are training stays. A row is the mean over training seeds; `each` has single ones;
-"real against real" is the floor: training stays in place of synthetic ones. --jobs processes share the device, so that
-`training_seconds` are longer than alone. --save keeps the cohorts of the first variant, and --saved scores them later.
+    stays=N           sample so many stays, and not as many as there are to learn from
+Variants are fitted and sampled one after the other, alone on the device, so that `training_seconds` can be compared;
+then --jobs processes judge what they gave. A row is the mean over training seeds; `each` has single ones; "real against
+real" is the floor: training stays in place of synthetic ones. --save keeps the cohorts (FOLDER/ROW/SEED), --saved judges
+them later, or elsewhere.
 """
 
 import argparse
@@ -20,8 +22,8 @@ import json
 import multiprocessing
 import os
 import shlex
-import shutil
 import sys
+import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -47,6 +49,7 @@ class Variant:
     seconds: float | None = None
     seeds: int | None = None
     calls: tuple[int, ...] = ()
+    stays: int | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
     @staticmethod
@@ -57,7 +60,8 @@ class Variant:
         calls = tuple(int(one) for one in given.get("calls", "").split(",") if one)
         seconds = float(given["seconds"]) if "seconds" in given else None
         seeds = int(given["seeds"]) if "seeds" in given else None
-        return Variant(name, given.get("preset", "fast"), seconds, seeds, calls, settings)
+        stays = int(given["stays"]) if "stays" in given else None
+        return Variant(name, given.get("preset", "fast"), seconds, seeds, calls, stays, settings)
 
     def model(self, train: Cohort, seed: int) -> TimeDiff:
         settings = dict(self.settings)
@@ -76,18 +80,21 @@ class Variant:
         return TimeDiff(self.preset, assignments=settings)
 
 
+Facts = dict[str, float]
+
+
 @dataclass(frozen=True)
 class Job:
-    variant: Variant
+    """A cohort to judge, or none for the floor."""
+
+    row: str
     seed: int
     arguments: argparse.Namespace
-    folder: Path | None = None
-
-    def row(self, calls: int | None) -> str:
-        return self.variant.name if calls is None else f"{self.variant.name}, {calls} calls"
+    path: Path | None = None
+    facts: Facts = field(default_factory=dict)
 
 
-Row = tuple[str, int, dict[str, float]]
+Row = tuple[str, int, Facts]
 
 
 def cohorts(arguments: argparse.Namespace) -> tuple[Cohort, Cohort]:
@@ -95,28 +102,36 @@ def cohorts(arguments: argparse.Namespace) -> tuple[Cohort, Cohort]:
     return (train, read_cohort(arguments.test)) if arguments.test else train.split(seed=0)
 
 
-def run(job: Job) -> list[Row]:
-    """Fits, samples and judges one variant with one seed."""
-    torch.set_num_threads(1 if torch.cuda.is_available() else 2)
-    arguments = job.arguments
-    train, test = cohorts(arguments)
-    if job.variant.name == FLOOR:
-        return [(FLOOR, 0, scores(train, test, None, arguments))]
-    model, rows = job.variant.model(train, job.seed), []
+def drawn(variant: Variant, seed: int, folder: Path, arguments: argparse.Namespace) -> list[Job]:
+    """Fits and samples one variant with one seed."""
+    train, _ = cohorts(arguments)
+    model = variant.model(train, seed)
     started, said = time.perf_counter(), []
-    model.fit(train, seed=job.seed, say=said.append)
+    model.fit(train, seed=seed, say=said.append)
+    _wait()
     seconds = time.perf_counter() - started
-    print(f"{job.variant.name}, seed {job.seed}: {seconds:.0f} s. {' '.join(said)}", flush=True)
-    for calls in (None, *(job.variant.calls if job.seed == 0 else ())):
+    print(f"{variant.name}, seed {seed}: {seconds:.0f} s. {' '.join(said)}", flush=True)
+    jobs = []
+    for calls in (None, *(variant.calls if seed == 0 else ())):
+        row = variant.name if calls is None else f"{variant.name}, {calls} calls"
         started = time.perf_counter()
-        synthetic = model.sample(len(train), seed=job.seed + 1000, **({"steps": calls} if calls else {}))
-        found = {"training_seconds": seconds, "updates": float(model.settings.training.steps)}
-        found["sampling_seconds"] = time.perf_counter() - started
-        if job.folder and calls is None:
-            synthetic.write(job.folder)
-        rows.append((job.row(calls), job.seed, found | scores(train, test, synthetic, arguments)))
-        print(json.dumps(rounded(rows[-1])), flush=True)
-    return rows
+        options = {"steps": calls} if calls else {}
+        synthetic = model.sample(variant.stays or len(train), seed=seed + 1000, **options)
+        facts = {"training_seconds": seconds, "updates": float(model.settings.training.steps)}
+        facts["sampling_seconds"] = time.perf_counter() - started
+        synthetic.write(folder / row / str(seed))
+        (folder / row / f"{seed}.json").write_text(json.dumps(facts))
+        jobs.append(Job(row, seed, arguments, folder / row / str(seed), facts))
+    return jobs
+
+
+def judged(job: Job) -> Row:
+    torch.set_num_threads(1 if torch.cuda.is_available() else 2)
+    train, test = cohorts(job.arguments)
+    found = scores(train, test, read_cohort(job.path) if job.path else None, job.arguments)
+    row = (job.row, job.seed, job.facts | found)
+    print(json.dumps(rounded(row)), flush=True)
+    return row
 
 
 def scores(train: Cohort, test: Cohort, cohort: Cohort | None, arguments: argparse.Namespace) -> dict[str, float]:
@@ -147,13 +162,13 @@ def rates(test: Cohort, cohort: Cohort) -> dict[str, float]:
     return found
 
 
-def saved(arguments: argparse.Namespace) -> list[Row]:
-    train, test = cohorts(arguments)
-    rows: list[Row] = []
-    for folder in sorted(arguments.saved.iterdir()):
-        rows.append((arguments.saved.name, int(folder.name), scores(train, test, read_cohort(folder), arguments)))
-        print(json.dumps(rounded(rows[-1])), flush=True)
-    return rows
+def saved(folder: Path, arguments: argparse.Namespace) -> list[Job]:
+    """The cohorts of an earlier run."""
+    jobs = []
+    for path in sorted(path for path in folder.glob("*/*") if path.is_dir()):
+        facts = json.loads(path.with_name(f"{path.name}.json").read_text())
+        jobs.append(Job(path.parent.name, int(path.name), arguments, path, facts))
+    return jobs
 
 
 def table(rows: list[Row]) -> dict[str, Any]:
@@ -190,25 +205,22 @@ def main() -> None:
     parser.add_argument("--judges", type=int, default=5)
     parser.add_argument("--protocols", nargs="+", default=["strict"])
     parser.add_argument("--metrics", nargs="+", default=["discriminative", "nnaa"])
-    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="processes that judge")
     parser.add_argument("--save", type=Path)
     parser.add_argument("--saved", type=Path)
     parser.add_argument("--out", type=Path, help="also write the results there")
     arguments = parser.parse_args()
-    if arguments.saved:
-        rows = saved(arguments)
-    else:
-        if arguments.save:
-            shutil.rmtree(arguments.save, ignore_errors=True)
-        variants = [Variant.parse(text) for text in arguments.variant or ["fast"]]
-        jobs = [
-            Job(one, seed, arguments, arguments.save / str(seed) if arguments.save and one is variants[0] else None)
-            for one in variants
-            for seed in range(one.seeds or arguments.seeds)
-        ]
-        jobs.append(Job(Variant(FLOOR), 0, arguments))
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = arguments.saved or arguments.save or Path(scratch)
+        if arguments.saved:
+            jobs = saved(folder, arguments)
+        else:
+            variants = [Variant.parse(text) for text in arguments.variant or ["fast"]]
+            fits = [(one, seed) for one in variants for seed in range(one.seeds or arguments.seeds)]
+            jobs = [job for one, seed in fits for job in drawn(one, seed, folder, arguments)]
+        jobs.append(Job(FLOOR, 0, arguments))
         with ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
-            rows = [row for rows in pool.map(run, jobs) for row in rows]
+            rows = list(pool.map(judged, jobs if arguments.metrics != ["none"] else []))
     told = [Path(word).name if Path(word).exists() else word for word in sys.argv[1:]]
     results = {
         "command": shlex.join(["python", "benchmarks/quality.py", *told]),

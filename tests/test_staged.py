@@ -16,8 +16,7 @@ from timediff.diffusion.staged import AFTER, EMBEDDED, StagedDiffusion, told_hid
 from timediff.networks.brnn import BidirectionalRNN
 from timediff.networks.chain import UNITS, Chain
 from timediff.networks.staged import Answers, StagedNetwork
-from timediff.randomness import BLOCK, Noise, sampling_noise
-from timediff.training.loop import Share
+from timediff.randomness import BLOCK, Noise, Share, sampling_noise
 
 CPU = torch.device("cpu")
 CLASSES = st.lists(st.integers(2, 5), min_size=1, max_size=4).map(tuple)
@@ -134,7 +133,7 @@ def test_levels_are_spread_evenly_over_a_batch(rows):
 
 def test_many_processes_see_the_levels_of_one():
     whole = training_noise(64).spread()
-    parts = [Share(training_noise(64), slice(i, i + 16)).spread() for i in range(0, 64, 16)]
+    parts = [Share(training_noise(64), [], slice(i, i + 16)).spread() for i in range(0, 64, 16)]
     assert torch.equal(whole, torch.cat(parts))
 
 

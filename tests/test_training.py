@@ -186,7 +186,7 @@ def test_ema_is_the_mean_that_it_says() -> None:
     expected = float(layer.weight.detach())
     for update in range(20, 24):
         layer.weight.data.fill_(update)
-        ema.update(layer, update)
+        ema.update(layer, torch.tensor(ema.share(update)))
         expected = 0.5 * expected + 0.5 * update
     assert float(ema.weights["weight"]) == pytest.approx(expected)
 

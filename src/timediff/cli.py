@@ -8,6 +8,8 @@ from typing import Annotated, Literal, cast
 
 import typer
 
+from timediff import devices
+
 app = typer.Typer(
     help="Synthetic intensive-care records: vital signs, missingness and outcome together.",
     no_args_is_help=True,
@@ -22,12 +24,14 @@ NewPath = Annotated[Path, typer.Argument(metavar="OUT", help="A folder that does
 
 def main() -> None:
     """The entry point: every mistake that a user can put right is one sentence and exit code 2."""
-    from timediff.errors import Stopped, TimeDiffError
+    from timediff.errors import Lost, Stopped, TimeDiffError
 
     try:
         app()
     except Stopped as stop:
         _complain(str(stop), 130)
+    except Lost as lost:
+        _complain(f"error: {lost}", 2, by_all=True)
     except TimeDiffError as error:
         _complain(f"error: {error}", 2)
     except KeyboardInterrupt:
@@ -49,8 +53,9 @@ def _out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or "memory" in f"{type(error).__name__} {error}".lower()
 
 
-def _complain(message: str, code: int) -> None:
-    print(message, file=sys.stderr)
+def _complain(message: str, code: int, *, by_all: bool = False) -> None:
+    if by_all or devices.rank() == 0:
+        print(message, file=sys.stderr)
     raise SystemExit(code)
 
 
@@ -271,7 +276,7 @@ def fit(
     from timediff.errors import Stopped
     from timediff.files import refuse_existing
 
-    if not (resume or dry_run):
+    if not (resume or dry_run) and devices.rank() == 0:
         refuse_existing(run)
     given = dict(parse_assignment(text) for text in assignments or [])
     if allow_constant:
@@ -325,7 +330,8 @@ def sample(
     from timediff.errors import Stopped
     from timediff.files import refuse_existing
 
-    refuse_existing(out)
+    if devices.rank() == 0:
+        refuse_existing(out)
     with waiting(f"loading {run}"):
         from timediff.generators.registry import load
         from timediff.generators.streaming import sample_to
@@ -334,7 +340,7 @@ def sample(
     options = {"sampler": sampler, "steps": steps, "batch": batch}
     try:
         with bar("sampling") as progress:
-            sample_to(model, out, n, seed=seed, length=length, resume=resume, progress=progress, **options)
+            sample_to(model, out, n, seed=seed, length=length, resume=resume, progress=progress, say=say, **options)
     except KeyboardInterrupt as stop:
         raise Stopped("stopped; the stays so far are kept. Go on with the same command and --resume.") from stop
     say(f"{out}: {n:,} synthetic stays")

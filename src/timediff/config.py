@@ -60,7 +60,8 @@ class TrainingSettings:
     validation: float = 0.0  # share of the training stays held out; the weights with the lowest loss on them are kept
     validate_every: int = 250  # updates
     patience: int | None = None  # looks at held-out stays without a lower loss before training ends
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Literal["float32", "bfloat16"] = "float32"  # of a GPU's products; a CPU's are always in float32
+    capture: bool = True  # record an update as a CUDA graph, where there is a GPU
     seed: int = 2023
     log_every: int = 100
     checkpoint_every: int = 1000
@@ -78,6 +79,8 @@ class SamplingSettings:
         "ancestral"  # the first two of ddpm, the others of edm
     )
     steps: int | None = None  # network calls; unset = all of diffusion.steps, or 72 in continuous time
+    # Of the network on a GPU; a rounded probability now and then flips a class where the compute batch differs.
+    precision: Literal["float32", "tf32", "bfloat16"] = "float32"
     batch: int | None = None  # stays computed at once, rounded up to whole blocks of 500; unset = by device
 
 

@@ -9,9 +9,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
+from timediff import devices
 from timediff.progress import Progress
 
-console = Console(highlight=False)
+console = Console(highlight=False, quiet=devices.rank() > 0)  # of many processes only the first speaks
 errors = Console(stderr=True, highlight=False)
 QUIET_SECONDS = 10  # between two lines of a log
 

@@ -18,3 +18,7 @@ class Problems(TimeDiffError):
 
 class Stopped(TimeDiffError):
     """A long operation was interrupted, saved what it had, and can be continued."""
+
+
+class Lost(TimeDiffError):
+    """Of many processes another one has ended; all of them say so, while for other mistakes the first is enough."""

@@ -1,6 +1,6 @@
 """Randomness as an argument: noise that depends on a key alone, never on who draws it or in what order."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -27,9 +27,15 @@ class Noise:
         self, purpose: str, keys: Sequence[tuple[int, ...]], rows: Sequence[int], block: int, device: torch.device
     ) -> None:
         self.rows, self.block, self.device = list(rows), block, device
-        self._purpose, self._keys, self._draws = purpose, list(keys), 0
-        if device.type == "cuda":
-            self._cuda = [torch.Generator(device).manual_seed(seed_torch(purpose, *key)) for key in keys]
+        self._purpose = purpose
+        self.generators = [torch.Generator(device) for _ in keys] if device.type == "cuda" else []
+        self.rekey(keys)
+
+    def rekey(self, keys: Sequence[tuple[int, ...]]) -> None:
+        """Begins the streams of other keys, as many as before."""
+        self._keys, self._draws = list(keys), 0
+        for generator, key in zip(self.generators, keys, strict=False):
+            generator.manual_seed(seed_torch(self._purpose, *key))
 
     @property
     def total(self) -> int:
@@ -58,7 +64,7 @@ class Noise:
             # What a row gets depends on how many are drawn, so whole blocks are drawn and cut.
             draw, size = (torch.randn if kind == "normal" else torch.rand), (self.block, *shape)
             parts = [
-                draw(size, generator=g, device=self.device)[:n] for g, n in zip(self._cuda, self.rows, strict=True)
+                draw(size, generator=g, device=self.device)[:n] for g, n in zip(self.generators, self.rows, strict=True)
             ]
         else:
             parts = [self._numpy(kind, key, (n, *shape)) for key, n in zip(self._keys, self.rows, strict=True)]
@@ -70,6 +76,29 @@ class Noise:
         generator = stream(self._purpose, *key, self._draws)
         values = generator.standard_normal if kind == "normal" else generator.random
         return torch.from_numpy(values(size, dtype=np.float32)).to(self.device)
+
+
+class Share(Noise):
+    """Some rows of the noise of a whole batch, so that they see what they would see in it.
+
+    `drawn` holds what has been drawn for the whole; all shares of one batch are given the same list.
+    """
+
+    def __init__(self, whole: Noise, drawn: list[Tensor], rows: slice) -> None:
+        self._whole, self._drawn, self._rows, self._next = whole, drawn, rows, 0
+        self.rows, self.block, self.device = [rows.stop - rows.start], whole.block, whole.device
+
+    def spread(self) -> Tensor:
+        return self._cut(self._whole.spread)
+
+    def _draw(self, kind: str, shape: tuple[int, ...]) -> Tensor:
+        return self._cut(lambda: self._whole._draw(kind, shape))
+
+    def _cut(self, draw: Callable[[], Tensor]) -> Tensor:
+        if self._next == len(self._drawn):
+            self._drawn.append(draw())
+        self._next += 1
+        return self._drawn[self._next - 1][self._rows]
 
 
 def sampling_noise(seed: int, first_block: int, stays: int, device: torch.device) -> Noise:

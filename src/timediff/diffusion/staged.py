@@ -76,9 +76,11 @@ class StagedDiffusion:
         device: torch.device | str = "cpu",
     ) -> None:  # fmt: skip
         self.continuous, self.lambda_ = continuous, lambda_
-        self.whole = [i for i, one in enumerate(whole) if one]
-        self.over_time = [i for i, one in enumerate(whole) if not one]
-        self.cells, self.stay = tuple(classes[i] for i in self.over_time), tuple(classes[i] for i in self.whole)
+        self.cells = tuple(k for k, one in zip(classes, whole, strict=True) if not one)
+        self.stay = tuple(k for k, one in zip(classes, whole, strict=True) if one)
+        each = torch.tensor(whole, dtype=torch.bool)
+        # Positions among the discrete channels.
+        self.whole, self.over_time = (which.nonzero()[:, 0].to(device) for which in (each, ~each))
         self.inputs = continuous + sum(self.cells) + 1 + sum(self.stay)
         self._cells, self._stay = one_hot_columns(self.cells, device), one_hot_columns(self.stay, device)
 

@@ -46,6 +46,7 @@ class Generator(ABC):
         skip: int = 0,
         length: int | None = None,
         progress: Progress = silent,
+        say: Say = unheard,
         **options: Any,
     ) -> Iterator[Cohort]:
         """Synthetic stays `skip` (a multiple of 500) … n − 1 in consecutive parts, each computed when asked for."""

@@ -11,33 +11,47 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from timediff import devices
 from timediff.cohort import CHUNK, Cohort, table_writer
 from timediff.errors import TimeDiffError
 from timediff.files import explained, new_folder, refuse_existing, write_atomically
 from timediff.generators.base import Generator
-from timediff.progress import Progress, silent
+from timediff.progress import Progress, Say, silent, unheard
+from timediff.randomness import BLOCK
 
 
 def sample_to(
     generator: Generator, path: str | Path, n: int, *, seed: int = 0, length: int | None = None, resume: bool = False,
-    progress: Progress = silent, **options: Any,
+    progress: Progress = silent, say: Say = unheard, **options: Any,
 ) -> None:  # fmt: skip
-    """Writes the cohort folder `path` of n synthetic stays; parts wait in a hidden folder until all are there."""
+    """Writes the cohort folder `path` of n synthetic stays; parts wait in a hidden folder until all are there.
+
+    Of many processes each draws its own blocks, and the first joins them all.
+    """
     path = Path(path)
     if n < 1:
         raise TimeDiffError(f"{n} stays to sample; expected at least 1.")
-    refuse_existing(path)
     parts = path.parent / f".{path.name}.parts"
-    request = json.dumps(
-        {"n": n, "seed": seed, "length": length, "weights": generator.identity, **options}, sort_keys=True
-    )
-    done = _done(parts, request, resume, path)
-    stream = generator.stream(n, seed=seed, skip=done, length=length, progress=progress, **options)
+    request = {"n": n, "seed": seed, "length": length, "weights": generator.identity, **options}
+    if devices.processes() > 1:
+        request["processes"] = devices.processes()
+    first = devices.rank() == 0
     with explained(path, kept="The stays sampled so far are kept, and --resume goes on from there"):
-        parts.mkdir(parents=True, exist_ok=True)
-        write_atomically(parts / "request.json", request)
-        for cohort in stream:
+        if first:
+            refuse_existing(path)
+            _begin(parts, json.dumps(request, sort_keys=True), resume, path)
+        devices.wait_for_all()
+        start, end = share(n, devices.rank(), devices.processes())
+        done = _done(parts, start, end)
+        for cohort in (
+            generator.stream(end, seed=seed, skip=done, length=length, progress=progress, say=say, **options)
+            if done < end
+            else ()
+        ):
             _write_part(parts, cohort)
+        devices.wait_for_all()
+        if not first:
+            return
         steps = length or generator.schema.steps
         with new_folder(path) as folder, table_writer(folder, replace(generator.schema, steps=steps)) as append:
             for series, static in _joined(parts):
@@ -45,25 +59,38 @@ def sample_to(
     shutil.rmtree(parts)
 
 
-def _done(parts: Path, request: str, resume: bool, path: Path) -> int:
-    """How many stays an earlier try left whole."""
-    previous = parts / "request.json"
-    if not previous.exists():  # nothing was begun, or it ended before the first part
-        return 0
+def share(n: int, rank: int, processes: int) -> tuple[int, int]:
+    """The first stay that a process draws, and the one after its last: whole blocks, as evenly as they go."""
+    blocks = -(-n // BLOCK)
+    start, end = (BLOCK * (blocks * i // processes) for i in (rank, rank + 1))
+    return min(start, n), min(end, n)
+
+
+def _begin(parts: Path, request: str, resume: bool, path: Path) -> None:
+    """Notes what is asked for, or makes sure that what is there was asked for."""
+    noted = parts / "request.json"
+    if not noted.exists():  # nothing was begun, or it ended before the first part
+        parts.mkdir(parents=True, exist_ok=True)
+        write_atomically(noted, request)
+        return
     if not resume:
         raise TimeDiffError(
             f"sampling {path} was stopped before it was done: add --resume to go on, or remove {parts} to start again."
         )
-    if previous.read_text() != request:
+    if noted.read_text() != request:
         raise TimeDiffError(
-            f"{parts} belongs to another sampling (number of stays, seed, run or settings differ): "
-            "repeat the first command with --resume, or remove that folder to start again."
+            f"{parts} belongs to another sampling (number of stays, seed, run, settings or number of processes "
+            "differ): repeat the first command with --resume, or remove that folder to start again."
         )
-    done = 0
-    while stays := _stays_in(parts, done):
+
+
+def _done(parts: Path, start: int, end: int) -> int:
+    """The first stay from `start` on that an earlier try has not left whole."""
+    done = start
+    while done < end and (stays := _stays_in(parts, done)):
         done += stays
     for file in parts.glob("*-*.parquet"):  # what lies beyond the first gap or damage is made again
-        if int(file.stem.rpartition("-")[2]) >= done:
+        if done <= int(file.stem.rpartition("-")[2]) < end:
             file.unlink()
     return done
 

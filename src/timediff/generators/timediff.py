@@ -3,7 +3,6 @@
 import hashlib
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,10 +11,13 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
+from timediff import devices
+from timediff.ahead import ahead
+from timediff.capture import gpu_failures
 from timediff.codec import Codec, Encoded, refuse_ragged
 from timediff.cohort import Cohort
 from timediff.config import DEFAULT_PRESET, SamplingSettings, Settings, resolve
-from timediff.diffusion.mixed import Denoiser, MixedDiffusion
+from timediff.diffusion.mixed import MixedDiffusion
 from timediff.diffusion.samplers import SAMPLERS
 from timediff.diffusion.schedules import SCHEDULES
 from timediff.diffusion.staged import StagedDiffusion
@@ -24,6 +26,7 @@ from timediff.generators.base import Generator
 from timediff.generators.run import Run
 from timediff.networks.brnn import BidirectionalRNN
 from timediff.networks.chain import Chain
+from timediff.networks.inference import arithmetic, fastest
 from timediff.networks.staged import StagedNetwork
 from timediff.progress import Progress, Say, silent, unheard
 from timediff.randomness import BLOCK, Noise, sampling_noise, seed_torch
@@ -33,8 +36,7 @@ from timediff.training.loop import make_accelerator, train
 WIDTHS = ((2000, 256), (0, 64))  # from so many stays to learn from: the width of each direction, where it is unset
 LEARNING = 0.5  # learning rate × width, where training.lr is unset: a narrow network takes larger steps
 FEWEST_HELD_OUT = 20  # stays; the loss of fewer would not say when to stop
-BLOCKS_AT_ONCE = {"cpu": 1, "cuda": 20}
-CACHED_CELLS = 9000  # stays × steps; on two cores 72-step stays sample 1.7 times as fast as 500 stays at once
+CELLS_AT_ONCE = 500_000  # stays × steps that keep a GPU busy; a CPU computes a block at a time
 
 
 @dataclass
@@ -43,38 +45,6 @@ class Fitted:
     network: nn.Module
     seed: int
     data_sha256: str
-
-
-def in_slices(network: nn.Module, rows: int) -> Denoiser:
-    """The network on a few stays at a time: what a CPU's cache holds is done sooner than the whole batch at once."""
-
-    def denoise(x: Tensor, t: Tensor) -> Tensor:
-        return torch.cat([network(x[i : i + rows], t[i : i + rows]) for i in range(0, len(x), rows)])
-
-    return denoise
-
-
-@contextmanager
-def full_precision() -> Iterator[None]:
-    """No TF32: its rounding depends on the batch, and a rounded probability now and then flips a class."""
-    switches: list[Any] = [torch.backends.cudnn, torch.backends.cuda.matmul]
-    before = [switch.allow_tf32 for switch in switches]
-    for switch in switches:
-        switch.allow_tf32 = False
-    try:
-        yield
-    finally:
-        for switch, value in zip(switches, before, strict=True):
-            switch.allow_tf32 = value
-
-
-@dataclass
-class Sliced:
-    """A StagedNetwork whose RNN works on a few stays at a time."""
-
-    rnn: Denoiser
-    cells: Chain
-    stay: Chain
 
 
 class TimeDiff(Generator):
@@ -181,6 +151,7 @@ class TimeDiff(Generator):
         skip: int = 0,
         length: int | None = None,
         progress: Progress = silent,
+        say: Say = unheard,
         **options: Any,
     ) -> Iterator[Cohort]:
         """Stays skip … n − 1 a compute batch at a time; options are those of [sampling], such as steps=50."""
@@ -188,32 +159,58 @@ class TimeDiff(Generator):
             raise ValueError(
                 f"skip is {skip}; noise belongs to blocks of {BLOCK} stays, so expected a multiple of that"
             )
-        return self._parts(n, seed, skip, length or self.schema.steps, progress, self._sampling(options))
+        learnt = self.schema.steps
+        if length is not None and length > learnt:
+            say(f"this run learnt from stays of {learnt} steps: how longer ones go on, here to {length}, is a guess")
+        return self._parts(n, seed, skip, length or learnt, progress, say, self._sampling(options))
 
     def _parts(
-        self, n: int, seed: int, skip: int, length: int, progress: Progress, sampling: SamplingSettings
+        self, n: int, seed: int, skip: int, length: int, progress: Progress, say: Say, sampling: SamplingSettings
     ) -> Iterator[Cohort]:
-        codec, network = self.fitted.codec, self.fitted.network
-        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        network.to(device)
-        process = self._process(codec, device)
-        calls = network if device.type == "cuda" else _sliced(network, max(32, CACHED_CELLS // length))
-        steps = process.schedule(sampling.steps, length)
-        batch = BLOCK * (-(-sampling.batch // BLOCK) if sampling.batch else BLOCKS_AT_ONCE[device.type])
-        starts = range(skip, n, batch)
-        done, total = 0, len(starts) * len(steps)
+        codec, device = self.fitted.codec, devices.device()
+        drawn = self._drawn(n, seed, skip, length, progress, say, sampling, device)
+        # Values are brought back to their units, and written, while the GPU draws the next.
+        for start, encoded in ahead(drawn) if device.type == "cuda" else drawn:
+            yield codec.decode(encoded, first_id=start)
+
+    def _drawn(
+        self, n: int, seed: int, skip: int, length: int, progress: Progress, say: Say, sampling: SamplingSettings,
+        device: torch.device,
+    ) -> Iterator[tuple[int, Encoded]]:  # fmt: skip
+        """Compute batches as they come from the sampler, each with the number of its first stay."""
+        network = self.fitted.network.to(device)
+        process = self._process(self.fitted.codec, device)
+        sampler, steps = (
+            SAMPLERS[self.settings.diffusion.process][sampling.sampler],
+            process.schedule(sampling.steps, length),
+        )
+        batch, start, done = _compute_batch(n, length, sampling.batch, device), skip, 0
+        calls = fastest(network, device, length, sampling.precision, say)
 
         def tick() -> None:
             nonlocal done
             done += 1
-            progress(done, total)
+            # Counted after each: a batch that did not fit is drawn again in two.
+            progress(done, max(done, (start - skip) // batch * len(steps) + -(-(n - start) // batch) * len(steps)))
 
-        for start in starts:
+        while start < n:
             noise = sampling_noise(seed, start // BLOCK, min(batch, n - start), device)
-            with torch.inference_mode(), full_precision():
-                sampler = SAMPLERS[self.settings.diffusion.process][sampling.sampler]
-                x, c = sampler(process, calls, noise, length, steps, tick=tick)
-            yield codec.decode(Encoded(x.cpu().numpy(), c.to(torch.int32).cpu().numpy()), first_id=start)
+            try:
+                with torch.inference_mode(), arithmetic("float32"), gpu_failures():
+                    x, c = sampler(process, calls, noise, length, steps, tick=tick)
+                    encoded = Encoded(x.cpu().numpy(), c.to(torch.int32).cpu().numpy())
+            except torch.OutOfMemoryError:
+                if batch == BLOCK:
+                    raise
+                encoded = None
+            if encoded is None:  # outside of the handler, which keeps what was half computed alive
+                batch = BLOCK * -(-batch // BLOCK // 2)
+                calls = fastest(network, device, length, sampling.precision, say)
+                torch.cuda.empty_cache()
+                say(f"the GPU's memory is full: {batch:,} stays are drawn at once from now on")
+                continue
+            yield start, encoded
+            start += batch
 
     def save(self, path: str | Path) -> None:
         fitted = self.fitted
@@ -308,10 +305,13 @@ class TimeDiff(Generator):
         return MixedDiffusion(continuous, codec.classes, alpha_bar, diffusion.lambda_, device)
 
 
-def _sliced(network: nn.Module, rows: int) -> Denoiser | Sliced:
-    if isinstance(network, StagedNetwork):
-        return Sliced(in_slices(network.rnn, rows), network.cells, network.stay)
-    return in_slices(network, rows)
+def _compute_batch(n: int, length: int, given: int | None, device: torch.device) -> int:
+    """Stays to draw at once, whole blocks: as set, or as many as are worth it, shared evenly among the batches."""
+    if given:
+        return BLOCK * -(-given // BLOCK)
+    most = max(1, CELLS_AT_ONCE // (BLOCK * length)) if device.type == "cuda" else 1
+    blocks = -(-n // BLOCK)
+    return BLOCK * -(-blocks // -(-blocks // most))
 
 
 def _tensors(encoded: Encoded) -> tuple[Tensor, Tensor]:

@@ -6,24 +6,27 @@ uninterrupted one would have taken.
 
 import math
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
+from timediff.capture import gpu_failures
 from timediff.config import TrainingSettings
-from timediff.errors import Stopped, TimeDiffError
+from timediff.errors import Lost, Stopped, TimeDiffError
 from timediff.progress import Progress, silent
-from timediff.randomness import Noise, seed_torch
 from timediff.training.checkpoints import Checkpoints
 from timediff.training.ema import EMA
 from timediff.training.log import Log
-from timediff.training.order import Order
+from timediff.training.processes import any_of, of_the_first
 from timediff.training.signals import stop_on_signals
+from timediff.training.update import Update
 from timediff.training.validation import Objective, Validation
+
+TOGETHER = 10  # updates after which many processes ask each other whether to stop
 
 
 def learning_rate(settings: TrainingSettings, step: int) -> float:
@@ -58,13 +61,14 @@ def train(
     device = accelerator.device
     data = tuple(part.to(device) for part in data)
     network.to(device).train()
-    # A list and no weight decay: the order of parameters is the order of their states in a checkpoint.
-    optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate(settings, 0), betas=settings.betas, fused=True)
-    ema = EMA(network, settings.ema)
+    ema, optimizer = EMA(network, settings.ema), make_optimizer(network, settings)
     checkpoints = Checkpoints(folder / "checkpoints", settings.keep) if folder else None
     judge = Validation(network, objective, tuple(part.to(device) for part in held_out), seed) if held_out else None
-    start = _restore(checkpoints, network, ema, optimizer, judge, say)
-    wrapped, stepper = accelerator.prepare(network, optimizer)
+    with accelerator.main_process_first():
+        start = _restore(checkpoints, network, ema, optimizer, judge, say)
+    update = Update(
+        network, objective, data, optimizer, ema, settings, seed=seed, accelerator=accelerator, say=say
+    )  # fmt: skip
 
     def save(step: int) -> None:
         if checkpoints and accelerator.is_main_process:
@@ -74,52 +78,46 @@ def train(
                 | (judge.parts() if judge else {}),
             )
 
-    batch = settings.batch_for(len(data[0]))
-    order = Order(len(data[0]), batch, seed, device)
-    mine = _share(batch, accelerator)
     log = Log(folder, start) if folder and accelerator.is_main_process else nullcontext()
-    sums: dict[str, Tensor] = {}
-    since, clock, written = 0, time.monotonic(), start
-    with stop_on_signals() as stop, log, torch.random.fork_rng():
+    alone = accelerator.num_processes == 1
+    since, clock, written, done = 0, time.monotonic(), start, start
+
+    @contextmanager
+    def saved_if_alone() -> Iterator[None]:
+        """If another process has gone, what this one has is whole: a step is taken by all or by none."""
+        try:
+            yield
+        except Lost:
+            if done > written:
+                save(done)
+            raise
+
+    with stop_on_signals() as stop, log, torch.random.fork_rng(), gpu_failures(), saved_if_alone():
         for step in range(start, settings.steps):
             if judge and judge.over(settings.patience):
                 break
-            for group in optimizer.param_groups:
-                group["lr"] = learning_rate(settings, step)
-            for micro in range(settings.accumulate):
-                index = order(step * settings.accumulate + micro)[mine]
-                noise = Noise("training", [(seed, step, micro)], [batch], batch, device)
-                noise = noise if accelerator.num_processes == 1 else Share(noise, mine)
-                torch.manual_seed(seed_torch("training", seed, step, micro, accelerator.process_index))  # for dropout
-                with accelerator.accumulate(wrapped):
-                    losses = objective(wrapped, tuple(part[index] for part in data), noise)
-                    accelerator.backward(losses["total"])
-                    if accelerator.sync_gradients:
-                        accelerator.clip_grad_norm_(wrapped.parameters(), settings.clip)
-                    stepper.step()
-                    stepper.zero_grad()
-                for name, value in losses.items():
-                    sums[name] = sums.get(name, torch.zeros((), device=device)) + value.detach()
-            ema.update(network, step)
+            update(step, learning_rate(settings, step))
             since, done = since + 1, step + 1
-            looked = judge is not None and (done % settings.validate_every == 0 or done == settings.steps)
-            if judge and looked:
-                judge.look(ema.weights, done)
+            if judge and (done % settings.validate_every == 0 or done == settings.steps):
+                judge.look(ema.weights, done, lambda loss: of_the_first(loss, accelerator))
             last = done == settings.steps or bool(judge and judge.over(settings.patience))
             means = {}
             if done % settings.log_every == 0 or last:
-                means = {name: float(total) / (since * settings.accumulate) for name, total in sums.items()}
-                rate = since * settings.accumulate * batch / (time.monotonic() - clock)
+                batches = since * settings.accumulate
+                means = {name: total / batches for name, total in update.take().items()}
+                rate = batches * update.batch / (time.monotonic() - clock)
                 if isinstance(log, Log):
                     seen = {"held_out": judge.latest} if judge and judge.seen else {}
                     log.write(done, {**means, **seen, "lr": learning_rate(settings, step), "stays_per_second": rate})
-                sums, since, clock = {}, 0, time.monotonic()
+                since, clock = 0, time.monotonic()
             progress(
                 settings.steps if last else done,
                 settings.steps,
                 **({"loss": means["total"], "rate": rate} if means else {}),
             )
-            stopping = stop.requested and not last
+            if not alone and (done % TOGETHER == 0 or last):  # all stop after the same update
+                stop.requested = any_of(stop.requested, accelerator)
+            stopping = stop.requested and not last and (alone or done % TOGETHER == 0)
             saving = done % settings.checkpoint_every == 0 or last or stopping
             if means or saving:
                 _require_numbers(means.get("total", 0.0), network, done, settings, written if folder else None)
@@ -134,11 +132,21 @@ def train(
     return ema.weights
 
 
+def make_optimizer(network: nn.Module, settings: TrainingSettings) -> torch.optim.Adam:
+    """Adam, whose learning rate is a tensor: what is recorded once then follows its changes."""
+    device = next(network.parameters()).device
+    # A list and no weight decay: the order of parameters is the order of their states in a checkpoint.
+    return torch.optim.Adam(
+        network.parameters(), lr=torch.tensor(learning_rate(settings, 0), device=device), betas=settings.betas,
+        fused=True, capturable=device.type == "cuda",
+    )  # fmt: skip
+
+
 def _require_numbers(
     loss: float, network: nn.Module, done: int, settings: TrainingSettings, written: int | None
 ) -> None:
     """A loss or a weight that is no number is never saved."""
-    if math.isfinite(loss) and all(bool(torch.isfinite(value).all()) for value in network.parameters()):
+    if math.isfinite(loss) and bool(torch.stack(torch._foreach_norm(list(network.parameters()))).isfinite().all()):
         return
     kept = "" if not written else f" The checkpoint of update {written:,} is sound."
     raise TimeDiffError(
@@ -150,37 +158,12 @@ def _require_numbers(
 def make_accelerator(settings: TrainingSettings) -> Accelerator:
     from accelerate.state import AcceleratorState
 
-    precision = {"float32": "no", "bfloat16": "bf16"}[settings.precision]
-    # Accelerate keeps its precision for the whole process; another fit in the same process may want another.
-    AcceleratorState._reset_state(reset_partial_state=False)
     # Without CUDA the CPU: Apple's GPUs have no double precision, which the schedules need.
     cpu = not torch.cuda.is_available()
-    return Accelerator(gradient_accumulation_steps=settings.accumulate, mixed_precision=precision, cpu=cpu)
-
-
-def _share(batch: int, accelerator: Accelerator) -> slice:
-    """The rows of each batch that this process computes."""
-    if batch % accelerator.num_processes:
-        raise TimeDiffError(
-            f"training.batch is {batch}, which {accelerator.num_processes} processes cannot share equally: "
-            f"choose a multiple of {accelerator.num_processes}."
-        )
-    size = batch // accelerator.num_processes
-    return slice(accelerator.process_index * size, (accelerator.process_index + 1) * size)
-
-
-class Share(Noise):
-    """One process's rows of the noise of a whole batch, so that many processes see what one would."""
-
-    def __init__(self, noise: Noise, rows: slice) -> None:
-        self._whole, self._rows = noise, rows
-        self.rows, self.block, self.device = [rows.stop - rows.start], noise.block, noise.device
-
-    def spread(self) -> Tensor:
-        return self._whole.spread()[self._rows]
-
-    def _draw(self, kind: str, shape: tuple[int, ...]) -> Tensor:
-        return self._whole._draw(kind, shape)[self._rows]
+    precision = "bf16" if settings.precision == "bfloat16" and not cpu else "no"
+    # Accelerate keeps its precision for the whole process; another fit in the same process may want another.
+    AcceleratorState._reset_state(reset_partial_state=False)
+    return Accelerator(mixed_precision=precision, cpu=cpu)
 
 
 def _restore(

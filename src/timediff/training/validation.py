@@ -32,10 +32,10 @@ class Validation:
     def seen(self) -> bool:
         return bool(self.best)
 
-    def look(self, weights: Mapping[str, Tensor], step: int) -> None:
-        """The loss with these weights; they are kept if it is lower than any before."""
+    def look(self, weights: Mapping[str, Tensor], step: int, agree: Callable[[float], float] = float) -> None:
+        """The loss with these weights; they are kept if it is lower than any before. Many processes `agree` on it."""
         self._network.load_state_dict(dict(weights))
-        self.latest = self._loss()
+        self.latest = agree(self._loss())
         if self.latest < self.lowest:
             self.lowest, self.best_step, self.stale = self.latest, step, 0
             self.best = {name: value.detach().clone() for name, value in weights.items()}
@@ -59,12 +59,12 @@ class Validation:
     @torch.no_grad()
     def _loss(self) -> float:
         stays = len(self.data[0])
-        total, count = 0.0, 0
+        total, count = torch.zeros((), device=self.data[0].device), 0
         for draw in range(max(1, DRAWS // stays)):
             for start in range(0, stays, CHUNK):
                 batch = tuple(part[start : start + CHUNK] for part in self.data)
                 size = len(batch[0])
                 noise = Noise("validation", [(self.seed, draw, start)], [size], size, batch[0].device)
-                total += float(self.objective(self._network, batch, noise)["total"]) * size
+                total += self.objective(self._network, batch, noise)["total"] * size
                 count += size
-        return total / count
+        return float(total) / count

@@ -1,0 +1,171 @@
+"""The preset `fast` on one GPU, against the authors' code, and what share of the GPU it uses.
+
+    python benchmarks/gpu.py [--seconds 6]
+
+For the shapes of MIMIC-III and eICU (10,000 and 6,000 simulated stays, so that the preset takes 256 units a direction
+and batches of 512): stays a second of training, as recorded (a CUDA graph) and launched piece by piece, in the preset's
+precision and in float32; and of sampling, all network calls, stays brought back to their units (no file is written).
+`against_authors` divides by what the authors' code does on one H200 with its own settings (batch 32 accumulated twice,
+1,000 steps), measured once on 2026-11-16. Arithmetic counts the products of the network's matrices, twice as many
+operations as weights for each step of a stay and three times that to learn; bytes are what the RNN's gates and states
+have to be written and read at the least where each step is computed by itself. Both are set against a product of two
+8192 × 8192 matrices in bfloat16 and a copy of 4 GB, measured in the same run.
+"""
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import torch
+
+import throughput
+import timediff as td
+from timediff.config import resolve
+
+AUTHORS = {  # stays a second: training, sampling in batches of 100, sampling in batches of 2,000
+    "mimic3": (1802, 23.7, 393),
+    "eicu": (609, 5.3, 61),
+}
+STAYS = {"mimic3": 10_000, "eicu": 6_000}
+TRAINING = {
+    "recorded": {},
+    "piece by piece": {"training.capture": False},
+    "float32": {"training.precision": "float32"},
+}
+WARM = 20  # updates before time is taken: the graph is recorded in them
+
+
+def seconds_each(work: Callable[[], Any], times: int = 10) -> float:
+    for _ in range(3):
+        work()
+    torch.cuda.synchronize()
+    started = time.perf_counter()
+    for _ in range(times):
+        work()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - started) / times
+
+
+def ceilings() -> dict[str, float]:
+    a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    tera = 2 * 8192**3 / seconds_each(lambda: a @ b) / 1e12
+    data = torch.randn(2**30, device="cuda")
+    out = torch.empty_like(data)
+    return {"bf16_teraflops": tera, "copy_terabytes_a_second": 8 * 2**30 / seconds_each(lambda: out.copy_(data)) / 1e12}
+
+
+def training(cohort: td.Cohort, seconds: float, **changes: Any) -> dict[str, Any]:
+    changes = {"training.steps": 10**6, "training.log_every": 10**9, "training.validation": 0.0, **changes}
+    model = td.TimeDiff(settings=resolve("fast", assignments=changes))
+    times: list[float] = []
+
+    def watch(done: int, total: int, **values: float) -> None:
+        if done % WARM == 0:
+            torch.cuda.synchronize()
+            times.append(time.perf_counter())
+            if len(times) > 2 and times[-1] - times[0] > seconds:
+                raise throughput.EnoughTimed
+
+    torch.cuda.reset_peak_memory_stats()
+    with suppress(throughput.EnoughTimed):
+        model.fit(cohort, seed=0, progress=watch)
+    update = (times[-1] - times[0]) / WARM / (len(times) - 1)
+    batch = model.settings.training.batch or 0
+    return {
+        "milliseconds_an_update": 1e3 * update,
+        "stays_an_update": batch,
+        "stays_per_second": batch / update,
+        "peak_gigabytes": torch.cuda.max_memory_allocated() / 1e9,
+    }
+
+
+def sampling(model: td.TimeDiff, **options: Any) -> dict[str, Any]:
+    """Two compute batches, after one to warm up."""
+    from timediff.generators.timediff import CELLS_AT_ONCE
+    from timediff.randomness import BLOCK
+
+    most = BLOCK * max(1, CELLS_AT_ONCE // (BLOCK * model.schema.steps))
+    model.sample(BLOCK, seed=1, **options)
+    torch.cuda.reset_peak_memory_stats()
+    started = time.perf_counter()
+    model.sample(2 * most, seed=0, **options)
+    seconds = time.perf_counter() - started
+    return {
+        "stays_per_second": 2 * most / seconds,
+        "stays_at_once": most,
+        "network_calls": model.settings.sampling.steps,
+        "peak_gigabytes": torch.cuda.max_memory_allocated() / 1e9,
+    }
+
+
+def used(model: td.TimeDiff, stays_per_second: float, calls: int, backward: bool, limits: dict[str, float]) -> Any:
+    """Arithmetic and bytes a second, and their share of what the GPU was seen to do."""
+    network: Any = model.fitted.network
+    parts = (network.rnn.rnn, network.rnn.output)
+    weights = sum(p.numel() for part in parts for p in part.parameters() if p.dim() == 2)
+    cells = stays_per_second * model.schema.steps * calls
+    hidden, layers = model.settings.model.hidden or 0, model.settings.model.layers
+    # Of each unit: four gates written and read, state and output written, output read by the next step and layer;
+    # to learn, these are read again, and the gates' gradients written and read for both products.
+    numbers, size = (10 + 20 if backward else 10), 2 if backward else 4
+    tera = cells * 2 * weights * (3 if backward else 1) / 1e12
+    moved = cells * layers * 2 * hidden * numbers * size / 1e12
+    return {
+        "teraflops": tera,
+        "share_of_bf16_rate": tera / limits["bf16_teraflops"],
+        "terabytes_a_second": moved,
+        "share_of_bandwidth": moved / limits["copy_terabytes_a_second"],
+    }
+
+
+def shape_results(shape: str, seconds: float, limits: dict[str, float]) -> dict[str, Any]:
+    cohort = throughput.cohort(shape, STAYS[shape])
+    learnt = {name: training(cohort, seconds, **changes) for name, changes in TRAINING.items()}
+    model = td.TimeDiff(settings=resolve("fast", assignments={"training.steps": 1})).fit(cohort, seed=0)
+    drawn = {
+        precision: sampling(model, precision=precision)
+        for precision in (model.settings.sampling.precision, "float32", "bfloat16")
+    }
+    rate, sampled = (next(iter(found.values()))["stays_per_second"] for found in (learnt, drawn))
+    authors = AUTHORS[shape]
+    return {
+        "width": model.settings.model.hidden,
+        "training": learnt,
+        "recorded_against_piece_by_piece": rate / learnt["piece by piece"]["stays_per_second"],
+        "training_uses": used(model, rate, 1, True, limits),
+        "sampling": drawn,
+        "sampling_uses": used(model, sampled, model.settings.sampling.steps or 0, False, limits),
+        "against_authors": {
+            "training": rate / authors[0],
+            "sampling, batch 100": sampled / authors[1],
+            "sampling, batch 2,000": sampled / authors[2],
+        },
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=6.0)
+    arguments = parser.parse_args()
+    if not torch.cuda.is_available():
+        raise SystemExit("this benchmark needs a GPU; benchmarks/throughput.py does not.")
+    limits = ceilings()
+    results = {
+        "command": f"python benchmarks/gpu.py --seconds {arguments.seconds:g}",
+        "date": time.strftime("%Y-%m-%d"),
+        "device": torch.cuda.get_device_name(),
+        "version": td.__version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "ceilings": limits,
+        "shapes": {shape: shape_results(shape, arguments.seconds, limits) for shape in AUTHORS},
+    }
+    print(json.dumps(json.loads(json.dumps(results), parse_float=lambda text: float(f"{float(text):.4g}")), indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""What a GPU does: work recorded once and launched as a whole (CUDA graphs), and what is said when it fails."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from timediff.errors import TimeDiffError
+from timediff.progress import Say, unheard
+
+WARM = 3  # calls before the one that is recorded: kernels are chosen and buffers made in them
+
+
+class Captured:
+    """A function of tensors of fixed shapes, whose work is all on the GPU: recorded at its fourth call, then replayed.
+
+    What it returns is overwritten by the next call. Draws of `generators` and of PyTorch's own are new at every replay.
+    Without a GPU, or where recording fails, it is the function itself.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], device: torch.device, *,
+        generators: Sequence[torch.Generator] = (), enabled: bool = True, say: Say = unheard,
+    ) -> None:  # fmt: skip
+        self._function, self._generators, self._say = function, generators, say
+        self._enabled = enabled and device.type == "cuda"
+        self._calls = 0
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._inputs: tuple[Tensor, ...] = ()
+        self._outputs: Any = None
+
+    def __call__(self, *inputs: Tensor) -> Any:
+        if not self._enabled:
+            return self._function(*inputs)
+        self._calls += 1
+        if self._calls <= WARM:
+            return self._aside(inputs)
+        if self._graph is None and not self._record(inputs):
+            return self._function(*inputs)
+        if [one.shape for one in inputs] != [one.shape for one in self._inputs]:  # the last, smaller part of a work
+            return self._function(*inputs)
+        for kept, given in zip(self._inputs, inputs, strict=True):
+            kept.copy_(given)
+        assert self._graph is not None
+        self._graph.replay()
+        return self._outputs
+
+    def _aside(self, inputs: tuple[Tensor, ...]) -> Any:
+        """An ordinary call, on another stream: what it leaves behind must not belong to the one that records."""
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            outputs = self._function(*inputs)
+        torch.cuda.current_stream().wait_stream(stream)
+        return outputs
+
+    def _record(self, inputs: tuple[Tensor, ...]) -> bool:
+        self._inputs = tuple(one.clone() for one in inputs)
+        graph = torch.cuda.CUDAGraph()
+        try:
+            for generator in self._generators:
+                graph.register_generator_state(generator)
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                self._outputs = self._function(*self._inputs)
+        except RuntimeError as error:  # and goes on as before; if memory is short, that will say so
+            self._enabled, self._inputs, self._outputs = False, (), None
+            self._say(f"the GPU's work is launched piece by piece: it could not be recorded ({_first_line(error)})")
+            return False
+        self._graph = graph
+        return True
+
+
+@contextmanager
+def gpu_failures() -> Iterator[None]:
+    """A GPU that fails or disappears ends the work with a sentence, not a traceback."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        if "CUDA" not in str(error) and "cuDNN" not in str(error):
+            raise
+        raise TimeDiffError(
+            f"the GPU failed or is gone ({_first_line(error)}). What was saved is sound: when the GPU is back, or "
+            "without it, --resume goes on from there."
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0][:200]

@@ -1,0 +1,56 @@
+"""Where this process computes, and which of many processes it is. Accelerate starts them and connects them."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from timediff.errors import Lost
+
+if TYPE_CHECKING:
+    import torch
+
+
+def processes() -> int:
+    """How many work together: as many as `accelerate launch` or torchrun has started."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def rank() -> int:
+    """Which of them this is; the first, 0, speaks for all."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def device() -> "torch.device":
+    """This process's GPU, or the CPU where there is none."""
+    import torch
+
+    if processes() > 1:
+        found: torch.device = _state().device
+        return found
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def wait_for_all() -> None:
+    if processes() > 1:
+        with together():
+            _state().wait_for_everyone()
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """What all processes do at once; where one of them is gone, that is said."""
+    try:
+        yield
+    except RuntimeError as error:  # gloo: the connection is closed; NCCL: a remote process has exited
+        raise Lost(
+            "another process of this work has ended, so this one ends too. Start them again with --resume: what was "
+            "saved is sound."
+        ) from error
+
+
+def _state() -> Any:
+    import torch
+    from accelerate import PartialState
+
+    return PartialState(cpu=not torch.cuda.is_available())

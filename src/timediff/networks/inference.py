@@ -1,0 +1,72 @@
+"""A trained network as samplers call it: recorded on a GPU, a few stays at a time on a CPU, in a stated precision."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from timediff.capture import Captured
+from timediff.networks.chain import Chain
+from timediff.networks.staged import StagedNetwork
+from timediff.progress import Say, unheard
+
+Precision = Literal["float32", "tf32", "bfloat16"]
+Denoiser = Callable[[Tensor, Tensor], Tensor]
+CACHED_CELLS = 9000  # stays × steps; on two cores 72-step stays sample 1.7 times as fast as 500 stays at once
+
+
+@dataclass
+class Assembled:
+    """A StagedNetwork whose RNN is called in another way."""
+
+    rnn: Denoiser
+    cells: Chain
+    stay: Chain
+
+
+def fastest(
+    network: nn.Module, device: torch.device, length: int, precision: Precision = "float32", say: Say = unheard
+) -> Denoiser | Assembled:
+    """The same function as the network, to rounding, as this device computes it soonest."""
+    if isinstance(network, StagedNetwork):
+        return Assembled(_denoiser(network.rnn, device, length, precision, say), network.cells, network.stay)
+    return _denoiser(network, device, length, precision, say)
+
+
+def _denoiser(network: nn.Module, device: torch.device, length: int, precision: Precision, say: Say) -> Denoiser:
+    if device.type == "cpu":
+        return in_slices(network, max(32, CACHED_CELLS // length))
+
+    def rounded(x: Tensor, t: Tensor) -> Tensor:
+        with arithmetic(precision):
+            output: Tensor = network(x, t)
+            return output
+
+    return Captured(rounded, device, say=say)
+
+
+def in_slices(network: nn.Module, rows: int) -> Denoiser:
+    """The network on a few stays at a time: what a CPU's cache holds is done sooner than the whole batch at once."""
+
+    def denoise(x: Tensor, t: Tensor) -> Tensor:
+        return torch.cat([network(x[i : i + rows], t[i : i + rows]) for i in range(0, len(x), rows)])
+
+    return denoise
+
+
+@contextmanager
+def arithmetic(precision: Precision) -> Iterator[None]:
+    """Of a GPU's products. What is rounded more depends more on the batch, and now and then flips a class."""
+    switches: list[Any] = [torch.backends.cudnn, torch.backends.cuda.matmul]
+    before = [switch.allow_tf32 for switch in switches]
+    for switch in switches:
+        switch.allow_tf32 = precision == "tf32"
+    try:
+        with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16"):
+            yield
+    finally:
+        for switch, value in zip(switches, before, strict=True):
+            switch.allow_tf32 = value
