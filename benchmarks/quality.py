@@ -12,9 +12,9 @@ settings (`training.steps=4000`) or one of
     calls=A,B,C       with the first seed, sample with so many network calls too, one row each
     stays=N           sample so many stays, and not as many as there are to learn from
 Variants are fitted and sampled one after the other, alone on the device, so that `training_seconds` can be compared;
-then --jobs processes judge what they gave. A row is the mean over training seeds; `each` has single ones; "real against
-real" is the floor: training stays in place of synthetic ones. --save keeps the cohorts (FOLDER/ROW/SEED), --saved judges
-them later, or elsewhere.
+then --jobs processes judge what they gave. A row is the mean over training seeds; `each` has single ones; "real
+against real" is the floor: training stays in place of synthetic ones. --save keeps the cohorts (FOLDER/ROW/SEED),
+--saved judges them later, or elsewhere.
 """
 
 import argparse
@@ -221,7 +221,9 @@ def main() -> None:
         jobs.append(Job(FLOOR, 0, arguments))
         with ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
             rows = list(pool.map(judged, jobs if arguments.metrics != ["none"] else []))
-    told = [Path(word).name if Path(word).exists() else word for word in sys.argv[1:]]
+    places = [str(place) for place in (arguments.out, arguments.save) if place]
+    told = [word for word in sys.argv[1:] if word not in (*places, "--out", "--save")]
+    told = [Path(word).name if Path(word).exists() else word for word in told]
     results = {
         "command": shlex.join(["python", "benchmarks/quality.py", *told]),
         "date": time.strftime("%Y-%m-%d"),

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from timediff import __version__, devices
+from timediff.capture import make_room
 from timediff.config import resolve
 from timediff.diffusion.samplers import multistep
 from timediff.diffusion.staged import StagedDiffusion
@@ -73,12 +74,12 @@ def measured(size: Size) -> dict[str, Any]:
         return process.loss(denoise, batch[0], batch[1].long(), process.times(noise), noise)._asdict()
 
     training = replace(settings.training, steps=WARM + TIMED, batch=BATCH, lr=1e-3, log_every=10**6)
-    torch.cuda.empty_cache()
+    make_room()
     torch.cuda.reset_peak_memory_stats()
     train(network, objective, (x, c), training, seed=0, progress=watch)
     learning = torch.cuda.max_memory_allocated() / 1e9
     update = (times[1] - times[0]) / TIMED
-    torch.cuda.empty_cache()
+    make_room()
     torch.cuda.reset_peak_memory_stats()
     batch = min(BLOCK * max(1, CELLS_AT_ONCE // (BLOCK * size.steps)), size.stays)
     network.eval()

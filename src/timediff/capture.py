@@ -1,7 +1,9 @@
 """What a GPU does: work recorded once and launched as a whole (CUDA graphs), and what is said when it fails."""
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -35,9 +37,12 @@ class Captured:
         if not self._enabled:
             return self._function(*inputs)
         self._calls += 1
+        if self._calls == 1:
+            torch.cuda.reset_peak_memory_stats()
         if self._calls <= WARM:
             return self._aside(inputs)
-        if self._graph is None and not self._record(inputs):
+        if self._graph is None and not (self._fits() and self._record(inputs)):
+            self._enabled = False
             return self._function(*inputs)
         if [one.shape for one in inputs] != [one.shape for one in self._inputs]:  # the last, smaller part of a work
             return self._function(*inputs)
@@ -49,12 +54,22 @@ class Captured:
 
     def _aside(self, inputs: tuple[Tensor, ...]) -> Any:
         """An ordinary call, on another stream: what it leaves behind must not belong to the one that records."""
-        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        stream = _side_stream(inputs[0].device if inputs else torch.device("cuda", torch.cuda.current_device()))
         stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            outputs = self._function(*inputs)
-        torch.cuda.current_stream().wait_stream(stream)
-        return outputs
+        try:
+            with torch.cuda.stream(stream):
+                return self._function(*inputs)
+        finally:
+            torch.cuda.current_stream().wait_stream(stream)
+
+    def _fits(self) -> bool:
+        """Whether there is memory for all that the function allocates once more; recording cannot make room for it."""
+        torch.cuda.empty_cache()
+        needed = torch.cuda.max_memory_allocated() - torch.cuda.memory_allocated()
+        if needed < torch.cuda.mem_get_info()[0]:
+            return True
+        self._say("the GPU's work is launched piece by piece: its memory is too full to record it")
+        return False
 
     def _record(self, inputs: tuple[Tensor, ...]) -> bool:
         self._inputs = tuple(one.clone() for one in inputs)
@@ -65,11 +80,25 @@ class Captured:
             with torch.cuda.graph(graph, capture_error_mode="thread_local"):
                 self._outputs = self._function(*self._inputs)
         except RuntimeError as error:  # and goes on as before; if memory is short, that will say so
-            self._enabled, self._inputs, self._outputs = False, (), None
+            self._inputs, self._outputs = (), None
             self._say(f"the GPU's work is launched piece by piece: it could not be recorded ({_first_line(error)})")
             return False
         self._graph = graph
         return True
+
+
+@cache
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
+    """One for all: every stream has a work space of its own."""
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
+def make_room() -> None:
+    """Gives back what a work that did not fit has left on the GPU."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
 
 
 @contextmanager

@@ -323,6 +323,9 @@ def sample(
     steps: Annotated[int | None, typer.Option(help="Network calls; the run's if not given.")] = None,
     length: Annotated[int | None, typer.Option(min=1, help="Steps of each stay; as trained if not given.")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Stays computed at once.")] = None,
+    precision: Annotated[
+        str | None, typer.Option(metavar="float32|tf32|bfloat16", help="Of a GPU; the run's if not given.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a sampling that was stopped.")] = False,
 ) -> None:
     """Generate a synthetic cohort; the same seed gives the same stays."""
@@ -337,7 +340,7 @@ def sample(
         from timediff.generators.streaming import sample_to
 
         model = load(run, say=say)
-    options = {"sampler": sampler, "steps": steps, "batch": batch}
+    options = {"sampler": sampler, "steps": steps, "batch": batch, "precision": precision}
     try:
         with bar("sampling") as progress:
             sample_to(model, out, n, seed=seed, length=length, resume=resume, progress=progress, say=say, **options)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from timediff import devices
 from timediff.ahead import ahead
-from timediff.capture import gpu_failures
+from timediff.capture import gpu_failures, make_room
 from timediff.codec import Codec, Encoded, refuse_ragged
 from timediff.cohort import Cohort
 from timediff.config import DEFAULT_PRESET, SamplingSettings, Settings, resolve
@@ -180,20 +180,19 @@ class TimeDiff(Generator):
         """Compute batches as they come from the sampler, each with the number of its first stay."""
         network = self.fitted.network.to(device)
         process = self._process(self.fitted.codec, device)
-        sampler, steps = (
-            SAMPLERS[self.settings.diffusion.process][sampling.sampler],
-            process.schedule(sampling.steps, length),
-        )
-        batch, start, done = _compute_batch(n, length, sampling.batch, device), skip, 0
+        sampler = SAMPLERS[self.settings.diffusion.process][sampling.sampler]
+        steps = process.schedule(sampling.steps, length)
+        batch, start = _compute_batch(n, length, sampling.batch, device), skip
+        done = begun = 0  # network calls, and those before the batch in hand
         calls = fastest(network, device, length, sampling.precision, say)
 
         def tick() -> None:
             nonlocal done
             done += 1
-            # Counted after each: a batch that did not fit is drawn again in two.
-            progress(done, max(done, (start - skip) // batch * len(steps) + -(-(n - start) // batch) * len(steps)))
+            progress(done, begun + -(-(n - start) // batch) * len(steps))
 
         while start < n:
+            begun = done
             noise = sampling_noise(seed, start // BLOCK, min(batch, n - start), device)
             try:
                 with torch.inference_mode(), arithmetic("float32"), gpu_failures():
@@ -206,7 +205,7 @@ class TimeDiff(Generator):
             if encoded is None:  # outside of the handler, which keeps what was half computed alive
                 batch = BLOCK * -(-batch // BLOCK // 2)
                 calls = fastest(network, device, length, sampling.precision, say)
-                torch.cuda.empty_cache()
+                make_room()
                 say(f"the GPU's memory is full: {batch:,} stays are drawn at once from now on")
                 continue
             yield start, encoded

@@ -7,7 +7,7 @@ uninterrupted one would have taken.
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
 import torch
@@ -92,7 +92,7 @@ def train(
                 save(done)
             raise
 
-    with stop_on_signals() as stop, log, torch.random.fork_rng(), gpu_failures(), saved_if_alone():
+    with stop_on_signals() as stop, log, torch.random.fork_rng(), closing(update), gpu_failures(), saved_if_alone():
         for step in range(start, settings.steps):
             if judge and judge.over(settings.patience):
                 break

@@ -4,7 +4,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from timediff.capture import Captured
+from timediff.capture import Captured, make_room
 from timediff.config import TrainingSettings
 from timediff.errors import TimeDiffError
 from timediff.progress import Say, unheard
@@ -32,6 +32,7 @@ class Update:
         self._network, self._objective, self._data = network, objective, data
         self._optimizer, self._ema, self._settings, self._say = optimizer, ema, settings, say
         self._seed, self._accelerator = seed, accelerator
+        self._rounded = accelerator.mixed_precision == "bf16"
         device = accelerator.device
         self._mine = share_of(self.batch, accelerator)
         self._order = Order(len(data[0]), self.batch, seed, device)
@@ -43,7 +44,7 @@ class Update:
         self._rows = self._mine.stop - self._mine.start
         while device.type == "cpu" and self._rows * data[0].shape[1] > CACHED_CELLS and self._rows % 2 == 0:
             self._rows //= 2  # so that processes that share a batch compute the same parts as one would
-        self._record()
+        self._record(settings.capture)
 
     def __call__(self, step: int, lr: float) -> None:
         self._lr.fill_(lr)
@@ -63,9 +64,12 @@ class Update:
             total.zero_()
         return dict(zip(self._sums, totals.tolist(), strict=True))
 
-    def _record(self) -> None:
-        device, enabled = self._accelerator.device, self._settings.capture
-        generators = self._noise.generators
+    def close(self) -> None:
+        """Gives back the GPU's memory: what is recorded refers to this, and this to what is recorded."""
+        del self._learn, self._apply
+
+    def _record(self, enabled: bool) -> None:
+        device, generators = self._accelerator.device, self._noise.generators
         self._learn = Captured(self._learn_from, device, generators=generators, enabled=enabled, say=self._say)
         self._apply = Captured(self._step, device, enabled=enabled, say=self._say)
 
@@ -88,8 +92,8 @@ class Update:
             return True
         # Outside of the handler, which keeps what was half computed alive.
         self._rows = -(-self._rows // 2)
-        self._record()
-        torch.cuda.empty_cache()
+        self._record(enabled=False)  # parts that fill the memory keep a GPU busy as they are
+        make_room()
         self._gradient.zero_()
         self._say(f"the GPU's memory is full: {self._rows:,} stays are computed at once from now on")
         return False
@@ -112,7 +116,7 @@ class Update:
             if index.device.type == "cpu":  # a graph's stream is set at its start alone
                 self._seed_dropout(start)
             share = len(here) / len(index)
-            with self._accelerator.autocast():
+            with torch.autocast(index.device.type, torch.bfloat16, enabled=self._rounded):
                 batch = tuple(part[here] for part in self._data)
                 losses = self._objective(self._network, batch, Share(self._noise, drawn, rows))
             (losses["total"] * (share / self._settings.accumulate)).backward()  # type: ignore[no-untyped-call]

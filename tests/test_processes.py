@@ -1,0 +1,123 @@
+"""Many processes do what one does: the same losses, the same stays; one that is killed ends all with a sentence.
+
+Two CPU processes that talk through gloo stand for the GPUs of one machine or of many.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from timediff.cohort import Cohort, read_cohort
+from timediff.generators.streaming import share
+from timediff.randomness import BLOCK
+
+SETTINGS = """
+[model]
+hidden = 8
+dropout = 0.0  # its masks are drawn by each process for its own rows
+[training]
+steps = {steps}
+batch = 32
+lr = 3e-3
+warmup = 2
+validate_every = 5
+log_every = 5
+checkpoint_every = 5
+[sampling]
+steps = 4
+"""
+ALONE = [sys.executable, "-m", "timediff"]
+TWO = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "0", "-m", "timediff"]
+
+
+@pytest.fixture(scope="module")
+def folder(icu: Cohort, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cohort and its settings, and the run of one process."""
+    place = tmp_path_factory.mktemp("processes")
+    icu.write(place / "icu")
+    (place / "settings.toml").write_text(SETTINGS.format(steps=15))
+    (place / "long.toml").write_text(SETTINGS.format(steps=100_000))
+    ran(ALONE, place, "fit", "icu", "one", "--config", "settings.toml")
+    return place
+
+
+def started(launcher: list[str], place: Path, *words: str) -> "subprocess.Popen[str]":
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [*launcher, *words], cwd=place, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+
+
+def ran(launcher: list[str], place: Path, *words: str, expected: int = 0) -> str:
+    process = started(launcher, place, *words)
+    said, _ = process.communicate(timeout=240)
+    assert (process.returncode == 0) == (expected == 0), said
+    return said
+
+
+def losses(run: Path) -> np.ndarray:
+    lines = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
+    return np.array([[line[name] for name in ("total", "gaussian", "multinomial", "held_out")] for line in lines])
+
+
+def test_two_processes_learn_what_one_learns(folder: Path) -> None:
+    said = ran(TWO, folder, "fit", "icu", "two", "--config", "settings.toml")
+    assert said.count("two: fitted.") == 1  # only the first speaks
+    assert np.allclose(losses(folder / "two"), losses(folder / "one"), rtol=1e-4)
+
+
+def test_two_processes_draw_what_one_draws(folder: Path) -> None:
+    for launcher, out in ((ALONE, "alone"), (TWO, "together")):
+        ran(launcher, folder, "sample", "one", out, "-n", "1200", "--seed", "1")
+    assert read_cohort(folder / "alone").digest() == read_cohort(folder / "together").digest()
+    assert not list(folder.glob(".*.parts"))
+
+
+def test_one_process_killed_ends_all_with_a_sentence_and_the_run_goes_on(folder: Path) -> None:
+    process = started(TWO, folder, "fit", "icu", "killed", "--config", "long.toml")
+    checkpoints = folder / "killed" / "checkpoints"
+    deadline = time.monotonic() + 120
+    while not list(checkpoints.glob("step-*")) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(children[-1]), signal.SIGKILL)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode != 0
+    assert "another process of this work has ended" in said
+    assert "--resume" in said
+    assert 'File "' not in said.split("another process")[0].split("fitting")[-1]  # no traceback of ours before it
+    step = max(int(path.name.removeprefix("step-")) for path in checkpoints.glob("step-*"))
+    again = started(TWO, folder, "fit", "icu", "killed", "--resume")
+    while max(int(path.name.removeprefix("step-")) for path in checkpoints.glob("step-*")) <= step:
+        assert time.monotonic() < deadline + 120
+        time.sleep(0.2)
+    for child in Path(f"/proc/{again.pid}/task/{again.pid}/children").read_text().split():
+        os.kill(int(child), signal.SIGINT)
+    said, _ = again.communicate(timeout=120)
+    assert f"going on from update {step:,}" in said
+    assert said.count("stopped at update") >= 1
+
+
+def test_a_batch_that_cannot_be_shared_equally_is_named(folder: Path) -> None:
+    said = ran(TWO, folder, "fit", "icu", "odd", "--config", "settings.toml", "--set", "training.batch=31", expected=2)
+    assert "training.batch is 31, which 2 processes cannot share equally" in said
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 8])
+@pytest.mark.parametrize("n", [1, 499, 500, 501, 1700, 20_000])
+def test_shares_are_whole_blocks_and_together_all_stays(n: int, processes: int) -> None:
+    shares = [share(n, rank, processes) for rank in range(processes)]
+    assert shares[0][0] == 0
+    assert shares[-1][1] == n
+    assert all(a[1] == b[0] for a, b in pairwise(shares))
+    assert all(start % BLOCK == 0 or start == end == n for start, end in shares)
+    sizes = [end - start for start, end in shares]
+    assert max(sizes) - min(sizes) <= BLOCK

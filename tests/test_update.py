@@ -1,0 +1,197 @@
+"""One update: computed whole or in parts it is the same, and a GPU that is full or gone is met with a sentence."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from accelerate import Accelerator
+from torch import Tensor, nn
+
+from timediff.ahead import ahead
+from timediff.capture import Captured, gpu_failures
+from timediff.cohort import Cohort, concatenate
+from timediff.config import TrainingSettings, resolve
+from timediff.errors import TimeDiffError
+from timediff.generators.timediff import TimeDiff
+from timediff.randomness import Noise, Share
+from timediff.training.ema import EMA
+from timediff.training.loop import make_accelerator, make_optimizer
+from timediff.training.update import Update
+
+BATCH = 24
+CPU = torch.device("cpu")
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 1))
+
+
+def objective(model: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
+    """Every kind of draw takes part."""
+    x = batch[0] + 0.1 * noise.normal(5) + noise.spread()[:, None] + noise.uniform(5)
+    return {"total": model(x[:, None]).square().mean(), "other": x.mean()}
+
+
+class Limited:
+    """The objective on a device that holds so many rows."""
+
+    def __init__(self, rows: int) -> None:
+        self.rows, self.seen = rows, list[int]()
+
+    def __call__(self, model: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
+        self.seen.append(len(batch[0]))
+        if len(batch[0]) > self.rows:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return objective(model, batch, noise)
+
+
+def updated(loss: object, steps: int = 3, accumulate: int = 2) -> tuple[dict[str, Tensor], dict[str, float], list[str]]:
+    """Weights after some updates, the losses' sums, and what was said."""
+    settings = TrainingSettings(batch=BATCH, accumulate=accumulate, lr=0.01)
+    model, said = network(), list[str]()
+    data = (torch.randn(60, 5, generator=torch.Generator().manual_seed(1)),)
+    accelerator: Accelerator = make_accelerator(settings)
+    optimizer = make_optimizer(model, settings)
+    update = Update(
+        model, loss, data, optimizer, EMA(model, 0.9), settings, seed=3, accelerator=accelerator, say=said.append
+    )  # type: ignore[arg-type]
+    for step in range(steps):
+        update(step, 0.01)
+    return model.state_dict(), update.take(), said
+
+
+@pytest.mark.parametrize("rows", [12, 7, 1])
+def test_a_batch_that_does_not_fit_is_computed_in_parts_with_the_same_result(rows: int) -> None:
+    whole, sums, quiet = updated(objective)
+    loss = Limited(rows)
+    parts, part_sums, said = updated(loss)
+    for name, value in whole.items():
+        assert torch.allclose(parts[name], value, atol=1e-6)
+    assert part_sums == pytest.approx(sums, rel=1e-5)
+    assert not quiet
+    assert all("memory is full" in line for line in said)
+    assert loss.seen.count(BATCH) == 1  # and once it is known, it is not tried again
+
+
+def test_a_device_that_holds_not_even_one_stay_is_named() -> None:
+    with pytest.raises(TimeDiffError, match=r"does not hold one stay.*model\.hidden"):
+        updated(Limited(0))
+
+
+def test_losses_are_taken_once() -> None:
+    model = network()
+    settings = TrainingSettings(batch=BATCH, accumulate=1, lr=0.01)
+    data = (torch.zeros(60, 5),)
+    update = Update(
+        model, objective, data, make_optimizer(model, settings), EMA(model, 0.9), settings,
+        seed=3, accelerator=make_accelerator(settings),
+    )  # fmt: skip
+    assert update.take() == {}
+    update(0, 0.01)
+    assert set(update.take()) == {"total", "other"}
+    assert update.take() == {"total": 0.0, "other": 0.0}
+
+
+def test_the_rows_of_a_share_are_those_of_the_whole() -> None:
+    def draws(noise: Noise) -> list[Tensor]:
+        return [noise.normal(3), noise.uniform(), noise.spread(), noise.integers(9).float(), noise.normal()]
+
+    key = [(0, 1, 2)]
+    whole = draws(Noise("training", key, [BATCH], BATCH, CPU))
+    drawn: list[Tensor] = []
+    noise = Noise("training", key, [BATCH], BATCH, CPU)
+    parts = [draws(Share(noise, drawn, slice(start, start + 8))) for start in range(0, BATCH, 8)]
+    for number, values in enumerate(whole):
+        assert torch.equal(values, torch.cat([part[number] for part in parts]))
+
+
+def test_another_key_begins_another_stream() -> None:
+    noise = Noise("training", [(0, 1)], [4], 4, CPU)
+    first = noise.normal(3)
+    noise.normal(3)
+    noise.rekey([(0, 2)])
+    other = noise.normal(3)
+    noise.rekey([(0, 1)])
+    assert torch.equal(noise.normal(3), first)
+    assert not torch.equal(other, first)
+
+
+def test_without_a_gpu_what_is_captured_is_the_function_itself() -> None:
+    calls = []
+    captured = Captured(lambda x: calls.append(1) or 2 * x, CPU)
+    for _ in range(5):
+        assert captured(torch.ones(1)) == 2
+    assert len(calls) == 5
+
+
+def test_a_gpu_that_is_gone_is_a_sentence_and_other_errors_are_our_own() -> None:
+    gone = r"the GPU failed or is gone \(CUDA error: unspecified launch failure\)"
+    with pytest.raises(TimeDiffError, match=gone), gpu_failures():
+        raise RuntimeError("CUDA error: unspecified launch failure\nCompile with …")
+    with pytest.raises(RuntimeError, match="shapes"), gpu_failures():
+        raise RuntimeError("shapes differ")
+
+
+def test_a_run_whose_gpu_went_can_be_resumed(icu: Cohort, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = {"model.hidden": 4, "training.steps": 9, "training.batch": 16, "training.checkpoint_every": 3}
+    settings = resolve("fast", assignments=small)
+    whole = TimeDiff(settings=settings).fit(icu, seed=0)
+    step = Update.__call__
+
+    def failing(self: Update, number: int, lr: float) -> None:
+        if number == 7:
+            raise RuntimeError("CUDA error: device unavailable")
+        step(self, number, lr)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Update, "__call__", failing)
+        with pytest.raises(TimeDiffError, match="--resume goes on"):
+            TimeDiff(settings=settings).fit(icu, seed=0, run=tmp_path / "run")
+    resumed = TimeDiff(settings=settings).fit(icu, seed=0, run=tmp_path / "run", resume=True)
+    assert resumed.identity == whole.identity
+
+
+def test_items_computed_ahead_are_the_same_and_errors_come_through() -> None:
+    assert list(ahead(iter(range(5)))) == list(range(5))
+    assert list(ahead(iter(()))) == []
+
+    def broken():
+        yield 1
+        raise ValueError("no more")
+
+    coming = ahead(broken())
+    assert next(coming) == 1
+    with pytest.raises(ValueError, match="no more"):
+        next(coming)
+
+
+def test_a_stay_longer_than_those_learnt_from_is_said(icu: Cohort) -> None:
+    settings = resolve("fast", assignments={"model.hidden": 4, "training.steps": 1, "sampling.steps": 3})
+    model = TimeDiff(settings=settings).fit(icu, seed=0)
+    said: list[str] = []
+    list(model.stream(3, length=icu.schema.steps, say=said.append))
+    assert not said
+    made = list(model.stream(3, length=30, say=said.append))
+    assert made[0].schema.steps == 30
+    assert "stays of 12 steps" in said[0]
+
+
+def test_sampling_that_does_not_fit_is_halved(icu: Cohort, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = resolve("fast", assignments={"model.hidden": 4, "training.steps": 1, "sampling.steps": 3})
+    model = TimeDiff(settings=settings).fit(icu, seed=0)
+    whole = model.sample(1700, seed=1, batch=500)
+    rnn, said, tries = model.fitted.network.rnn, list[str](), iter(range(2))
+    forward = rnn.forward
+
+    def full_twice(x: Tensor, t: Tensor) -> Tensor:
+        if next(tries, None) is not None:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        drawn: Tensor = forward(x, t)
+        return drawn
+
+    monkeypatch.setattr(rnn, "forward", full_twice)
+    parts = list(model.stream(1700, seed=1, batch=1700, say=said.append))
+    assert [len(part) for part in parts] == [500, 500, 500, 200]
+    assert [line.split(":")[1].split()[0] for line in said] == ["1,000", "500"]
+    assert concatenate(parts).digest() == whole.digest()
