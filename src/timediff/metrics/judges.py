@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from timediff import seeding
-from timediff.progress import Progress, silent
+from timediff.progress import Progress, part, silent
 from timediff.tables import Floats
 
+T = TypeVar("T")
 Index = npt.NDArray[np.int64]
 Compare = Callable[[Tensor, Tensor], Tensor]  # outputs and targets, (L, B, R, T) → the same shape
 CHECK = 20  # iterations from one look at the validation stays to the next
@@ -136,29 +137,37 @@ def judged(
         torch.from_numpy(array).to(device, torch.float32).transpose(0, 1).contiguous() for array in (series, targets)
     )
     groups = [list(range(len(tasks)))] if side_by_side else [[r] for r in range(len(tasks))]
-    done = dict.fromkeys(range(len(groups)), 0)
-    over = threading.Event()
 
-    def taught(number: int) -> list[Floats]:
+    def taught(number: int, progress: Progress) -> list[Floats]:
         group = groups[number]
         trainer = _Trainer(recipe, data, wanted, [tasks[r] for r in group], group, loss, seed)
-
-        def report(iteration: int) -> None:
-            """In iterations of single judges, however many learn at a time."""
-            if over.is_set():
-                raise KeyboardInterrupt
-            done[number] = iteration * len(group)
-            progress(sum(done.values()), recipe.iterations * len(tasks))
-
-        trainer.train(report)
+        trainer.train(lambda iteration: progress(iteration, recipe.iterations))
         return list(trainer.measured(np.stack([tasks[r].held_out for r in group]), measure))
 
     if len(groups) == 1 or data.is_cuda:
-        return [floats for number in range(len(groups)) for floats in taught(number)]
+        found = [taught(number, part(progress, number, len(groups))) for number in range(len(groups))]
+    else:
+        found = at_once(taught, len(groups), progress)
+    return [floats for some in found for floats in some]
+
+
+def at_once(work: Callable[[int, Progress], T], count: int, progress: Progress) -> list[T]:
+    """`work(0, …)` to `work(count − 1, …)`, of equal length, as many at a time as there are cores."""
+    steps, over = dict.fromkeys(range(count), 0), threading.Event()
+
+    def one(number: int) -> T:
+        def report(done: int, total: int, **values: float) -> None:
+            if over.is_set():
+                raise KeyboardInterrupt
+            steps[number] = done
+            progress(sum(steps.values()), total * count)
+
+        return work(number, report)
+
     with one_core_each() as pool:
         try:
-            return [floats for found in pool.map(taught, range(len(groups))) for floats in found]
-        except BaseException:  # such as Ctrl-C: the judges still learning are told, or the pool would wait for them
+            return list(pool.map(one, range(count)))
+        except BaseException:  # such as Ctrl-C: those still at work are told, or the pool would wait for them
             over.set()
             raise
 

@@ -55,6 +55,7 @@ def _fidelity(case: "Case", cohort: Cohort, name: str, floor: bool, progress: Pr
 
 def _discriminative(case: "Case", cohort: Cohort, name: str, floor: bool, progress: Progress) -> Measured:
     from timediff.metrics.discriminative import Judge, discriminative
+    from timediff.metrics.judges import at_once
 
     settings, view = case.settings, case.view
     real = case.test
@@ -65,13 +66,19 @@ def _discriminative(case: "Case", cohort: Cohort, name: str, floor: bool, progre
         judges.append(("strong", "strong", view))
         if view.masks.channels:
             judges.append(("strong", "strong, masks alone", view.masks))
-    scores: list[Score] = []
-    for number, (judge, called, seen) in enumerate(judges):
-        scores += discriminative(
+
+    def scored(number: int, progress: Progress) -> list[Score]:
+        judge, called, seen = judges[number]
+        return discriminative(
             seen.series(real), seen.series(cohort), judge=judge, name=called, seed=settings.seed,
-            repetitions=settings.repetitions, device=case.device, progress=part(progress, number, len(judges)),
+            repetitions=settings.repetitions, device=case.device, progress=progress,
         )  # fmt: skip
-    return scores, []
+
+    if settings.repetitions == 1 and case.device == "cpu":  # more of them share the cores by themselves
+        found = at_once(scored, len(judges), progress)
+    else:
+        found = [scored(number, part(progress, number, len(judges))) for number in range(len(judges))]
+    return [score for scores in found for score in scores], []
 
 
 def _predictive(case: "Case", cohort: Cohort, name: str, floor: bool, progress: Progress) -> Measured:
