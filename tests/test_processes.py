@@ -35,7 +35,7 @@ checkpoint_every = 5
 steps = 4
 """
 ALONE = [sys.executable, "-m", "timediff"]
-TWO = [sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_port", "0", "-m", "timediff"]
+TWO = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m", "timediff"]
 
 
 @pytest.fixture(scope="module")

@@ -35,6 +35,7 @@ def sample_to(
     request = {"n": n, "seed": seed, "length": length, "weights": generator.identity, **options}
     if devices.processes() > 1:
         request["processes"] = devices.processes()
+    generator.stream(n, seed=seed, length=length, **options)  # a mistaken option is named before anything is written
     first = devices.rank() == 0
     with explained(path, kept="The stays sampled so far are kept, and --resume goes on from there"):
         if first:
