@@ -212,6 +212,8 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = arguments.saved or arguments.save or Path(scratch)
+        if arguments.save and arguments.save.exists():
+            raise SystemExit(f"{arguments.save} exists: choose another folder to save to.")
         if arguments.saved:
             jobs = saved(folder, arguments)
         else:

@@ -64,6 +64,23 @@ def test_the_same_weights_have_the_same_loss_whenever_they_are_looked_at():
     assert judge.stale == 1
 
 
+def test_held_out_stays_that_do_not_fit_are_looked_at_in_parts_with_the_same_loss():
+    data = (torch.randn(50, 1, generator=torch.Generator().manual_seed(0)),)
+    sizes: list[int] = []
+
+    def limited(network, batch, noise):
+        sizes.append(len(batch[0]))
+        if len(batch[0]) > 20:
+            raise RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED")
+        return squared(network, batch, noise)
+
+    whole, parts = Validation(One(), squared, data, seed=3), Validation(One(), limited, data, seed=3)
+    for judge in (whole, parts):
+        judge.look({"w": torch.tensor([0.2])}, 1)
+    assert parts.latest == pytest.approx(whole.latest, rel=1e-5)
+    assert sizes[:3] == [50, 25, 13]
+
+
 def small(steps: int = 12) -> Settings:
     changes = {
         "model.hidden": 8, "training.batch": 16, "training.warmup": 2, "training.checkpoint_every": 4,

@@ -12,6 +12,7 @@ from torch import Tensor
 from timediff.errors import TimeDiffError
 from timediff.progress import Say, unheard
 
+MARGIN = 1.5  # of memory to what is recorded: others, such as a look at held-out stays, want some too
 WARM = 3  # calls before the one that is recorded: kernels are chosen and buffers made in them
 
 
@@ -26,7 +27,7 @@ class Captured:
         self, function: Callable[..., Any], device: torch.device, *,
         generators: Sequence[torch.Generator] = (), enabled: bool = True, say: Say = unheard,
     ) -> None:  # fmt: skip
-        self._function, self._generators, self._say = function, generators, say
+        self._function, self._device, self._generators, self._say = function, device, generators, say
         self._enabled = enabled and device.type == "cuda"
         self._calls = 0
         self._graph: torch.cuda.CUDAGraph | None = None
@@ -36,6 +37,10 @@ class Captured:
     def __call__(self, *inputs: Tensor) -> Any:
         if not self._enabled:
             return self._function(*inputs)
+        with torch.cuda.device(self._device):  # another thread's is the first, whatever this process uses
+            return self._on_gpu(inputs)
+
+    def _on_gpu(self, inputs: tuple[Tensor, ...]) -> Any:
         self._calls += 1
         if self._calls == 1:
             torch.cuda.reset_peak_memory_stats()
@@ -54,7 +59,7 @@ class Captured:
 
     def _aside(self, inputs: tuple[Tensor, ...]) -> Any:
         """An ordinary call, on another stream: what it leaves behind must not belong to the one that records."""
-        stream = _side_stream(inputs[0].device if inputs else torch.device("cuda", torch.cuda.current_device()))
+        stream = _side_stream(torch.cuda.current_device())
         stream.wait_stream(torch.cuda.current_stream())
         try:
             with torch.cuda.stream(stream):
@@ -66,20 +71,21 @@ class Captured:
         """Whether there is memory for all that the function allocates once more; recording cannot make room for it."""
         torch.cuda.empty_cache()
         needed = torch.cuda.max_memory_allocated() - torch.cuda.memory_allocated()
-        if needed < torch.cuda.mem_get_info()[0]:
+        if MARGIN * needed < torch.cuda.mem_get_info()[0]:
             return True
         self._say("the GPU's work is launched piece by piece: its memory is too full to record it")
         return False
 
     def _record(self, inputs: tuple[Tensor, ...]) -> bool:
         self._inputs = tuple(one.clone() for one in inputs)
-        graph = torch.cuda.CUDAGraph()
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
         try:
             for generator in self._generators:
                 graph.register_generator_state(generator)
             with torch.cuda.graph(graph, capture_error_mode="thread_local"):
                 self._outputs = self._function(*self._inputs)
         except RuntimeError as error:  # and goes on as before; if memory is short, that will say so
+            torch.cuda.set_stream(stream)  # which a failed recording does not do
             self._inputs, self._outputs = (), None
             self._say(f"the GPU's work is launched piece by piece: it could not be recorded ({_first_line(error)})")
             return False
@@ -88,17 +94,25 @@ class Captured:
 
 
 @cache
-def _side_stream(device: torch.device) -> torch.cuda.Stream:
+def _side_stream(device: int) -> torch.cuda.Stream:
     """One for all: every stream has a work space of its own."""
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
-def make_room() -> None:
-    """Gives back what a work that did not fit has left on the GPU."""
+def make_room(*, recorded: bool = False) -> None:
+    """Gives back what a work that did not fit has left on the GPU; `recorded`: something is that will be replayed."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.synchronize()
+        if not recorded:  # each is cut out of some larger piece of memory, which could not be given back otherwise
+            torch._C._cuda_clearCublasWorkspaces()
         torch.cuda.empty_cache()
+
+
+def is_full(error: RuntimeError) -> bool:
+    """Whether memory was short: PyTorch's own error, or one of the libraries that allocate by themselves."""
+    said = str(error)
+    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in said or "ALLOC_FAILED" in said
 
 
 @contextmanager
@@ -106,10 +120,8 @@ def gpu_failures() -> Iterator[None]:
     """A GPU that fails or disappears ends the work with a sentence, not a traceback."""
     try:
         yield
-    except torch.OutOfMemoryError:
-        raise
     except RuntimeError as error:
-        if "CUDA" not in str(error) and "cuDNN" not in str(error):
+        if is_full(error) or ("CUDA" not in str(error) and "cuDNN" not in str(error)):
             raise
         raise TimeDiffError(
             f"the GPU failed or is gone ({_first_line(error)}). What was saved is sound: when the GPU is back, or "

@@ -18,24 +18,24 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+STOPPED = 130  # the exit code of what was interrupted
+
 CohortPath = Annotated[Path, typer.Argument(metavar="COHORT", help="A cohort folder.", show_default=False)]
 NewPath = Annotated[Path, typer.Argument(metavar="OUT", help="A folder that does not exist yet.", show_default=False)]
 
 
 def main() -> None:
     """The entry point: every mistake that a user can put right is one sentence and exit code 2."""
-    from timediff.errors import Lost, Stopped, TimeDiffError
+    from timediff.errors import Stopped, TimeDiffError
 
     try:
         app()
     except Stopped as stop:
-        _complain(str(stop), 130)
-    except Lost as lost:
-        _complain(f"error: {lost}", 2, by_all=True)
+        _complain(str(stop), STOPPED)
     except TimeDiffError as error:
         _complain(f"error: {error}", 2)
     except KeyboardInterrupt:
-        _complain("stopped", 130)
+        _complain("stopped", STOPPED)
     except (MemoryError, RuntimeError) as error:
         if not _out_of_memory(error):
             raise
@@ -53,9 +53,10 @@ def _out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or "memory" in f"{type(error).__name__} {error}".lower()
 
 
-def _complain(message: str, code: int, *, by_all: bool = False) -> None:
-    if by_all or devices.rank() == 0:
-        print(message, file=sys.stderr)
+def _complain(message: str, code: int) -> None:
+    who = f"process {devices.rank()}: " if devices.rank() else ""  # of many; each may have a reason of its own
+    if not who or code != STOPPED:
+        print(who + message, file=sys.stderr)
     raise SystemExit(code)
 
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from timediff.errors import Lost
@@ -33,8 +34,19 @@ def device() -> "torch.device":
 
 def wait_for_all() -> None:
     if processes() > 1:
+        state = _state()
         with together():
-            _state().wait_for_everyone()
+            state.wait_for_everyone()
+
+
+@contextmanager
+def first_first() -> Iterator[None]:
+    """What the first process does before all others do it."""
+    if rank() > 0:
+        wait_for_all()
+    yield
+    if rank() == 0:
+        wait_for_all()
 
 
 @contextmanager
@@ -53,4 +65,5 @@ def _state() -> Any:
     import torch
     from accelerate import PartialState
 
-    return PartialState(cpu=not torch.cuda.is_available())
+    # Whoever has drawn its stays may wait long for the others.
+    return PartialState(cpu=not torch.cuda.is_available(), timeout=timedelta(days=7))

@@ -21,4 +21,4 @@ class Stopped(TimeDiffError):
 
 
 class Lost(TimeDiffError):
-    """Of many processes another one has ended; all of them say so, while for other mistakes the first is enough."""
+    """Of many processes another one has ended."""

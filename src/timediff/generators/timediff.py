@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from timediff import devices
 from timediff.ahead import ahead
-from timediff.capture import gpu_failures, make_room
+from timediff.capture import gpu_failures, is_full, make_room
 from timediff.codec import Codec, Encoded, refuse_ragged
 from timediff.cohort import Cohort
 from timediff.config import DEFAULT_PRESET, SamplingSettings, Settings, resolve
@@ -95,6 +95,7 @@ class TimeDiff(Generator):
             "stays an update": self.settings.training.batch_for(len(cohort)) * self.settings.training.accumulate,
         }
 
+    @gpu_failures()
     def fit(
         self,
         cohort: Cohort,
@@ -116,7 +117,7 @@ class TimeDiff(Generator):
         folder = None
         if run is not None:
             facts = {"generator": self.name, "seed": seed, "stays": len(cohort), "data_sha256": digest}
-            with accelerator.main_process_first():
+            with devices.first_first():
                 folder = self._run_folder(Path(run), codec, facts, resume, accelerator.is_main_process)
         network = self._network(codec, seed)
         process = self._process(codec, accelerator.device)
@@ -178,8 +179,11 @@ class TimeDiff(Generator):
         device: torch.device,
     ) -> Iterator[tuple[int, Encoded]]:  # fmt: skip
         """Compute batches as they come from the sampler, each with the number of its first stay."""
-        network = self.fitted.network.to(device)
-        process = self._process(self.fitted.codec, device)
+        with gpu_failures():
+            if device.index is not None:  # of a thread it is the first GPU unless it is told
+                torch.cuda.set_device(device)
+            network = self.fitted.network.to(device)
+            process = self._process(self.fitted.codec, device)
         sampler = SAMPLERS[self.settings.diffusion.process][sampling.sampler]
         steps = process.schedule(sampling.steps, length)
         batch, start = _compute_batch(n, length, sampling.batch, device), skip
@@ -198,8 +202,8 @@ class TimeDiff(Generator):
                 with torch.inference_mode(), arithmetic("float32"), gpu_failures():
                     x, c = sampler(process, calls, noise, length, steps, tick=tick)
                     encoded = Encoded(x.cpu().numpy(), c.to(torch.int32).cpu().numpy())
-            except torch.OutOfMemoryError:
-                if batch == BLOCK:
+            except RuntimeError as error:
+                if batch == BLOCK or not is_full(error):
                     raise
                 encoded = None
             if encoded is None:  # outside of the handler, which keeps what was half computed alive

@@ -14,6 +14,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
+from timediff import devices
 from timediff.capture import gpu_failures
 from timediff.config import TrainingSettings
 from timediff.errors import Lost, Stopped, TimeDiffError
@@ -64,7 +65,7 @@ def train(
     ema, optimizer = EMA(network, settings.ema), make_optimizer(network, settings)
     checkpoints = Checkpoints(folder / "checkpoints", settings.keep) if folder else None
     judge = Validation(network, objective, tuple(part.to(device) for part in held_out), seed) if held_out else None
-    with accelerator.main_process_first():
+    with devices.first_first():
         start = _restore(checkpoints, network, ema, optimizer, judge, say)
     update = Update(
         network, objective, data, optimizer, ema, settings, seed=seed, accelerator=accelerator, say=say
@@ -80,7 +81,7 @@ def train(
 
     log = Log(folder, start) if folder and accelerator.is_main_process else nullcontext()
     alone = accelerator.num_processes == 1
-    since, clock, written, done = 0, time.monotonic(), start, start
+    since, clock, written, done, unlooked = 0, time.monotonic(), start, start, False
 
     @contextmanager
     def saved_if_alone() -> Iterator[None]:
@@ -88,7 +89,8 @@ def train(
         try:
             yield
         except Lost:
-            if done > written:
+            if done > written and not unlooked:
+                _require_numbers(0.0, network, done, settings, written if folder else None)
                 save(done)
             raise
 
@@ -99,7 +101,9 @@ def train(
             update(step, learning_rate(settings, step))
             since, done = since + 1, step + 1
             if judge and (done % settings.validate_every == 0 or done == settings.steps):
+                unlooked = True
                 judge.look(ema.weights, done, lambda loss: of_the_first(loss, accelerator))
+                unlooked = False
             last = done == settings.steps or bool(judge and judge.over(settings.patience))
             means = {}
             if done % settings.log_every == 0 or last:
@@ -125,6 +129,7 @@ def train(
                 save(done)
                 written = done
             if stopping:
+                any_of(False, accelerator)  # none leaves before the first has saved
                 raise Stopped(f"stopped at update {done:,} of {settings.steps:,}")
     if judge and judge.seen:
         say(f"held-out loss was lowest after update {judge.best_step:,}: those weights are kept")

@@ -13,11 +13,14 @@ class Stop:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """Yields a flag that the first signal sets; a second one interrupts at once."""
+    """Yields a flag that the first signal sets; a second Ctrl-C interrupts at once.
+
+    A second SIGTERM does not: who starts many processes passes on what they have been told already.
+    """
     stop, previous = Stop(), {}
 
     def request(number: int, frame: FrameType | None) -> None:
-        if stop.requested:
+        if stop.requested and number == signal.SIGINT:
             raise KeyboardInterrupt
         stop.requested = True
 

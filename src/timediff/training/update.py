@@ -4,7 +4,7 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from timediff.capture import Captured, make_room
+from timediff.capture import Captured, is_full, make_room
 from timediff.config import TrainingSettings
 from timediff.errors import TimeDiffError
 from timediff.progress import Say, unheard
@@ -21,7 +21,8 @@ class Update:
     """`update(step, lr)` changes the network, its average and the optimiser's state; losses add up until taken.
 
     On a GPU all of it is recorded as two graphs: up to the gradient, and from there on; between them processes add up
-    their gradients. Where a batch does not fit, it is computed in parts, with the same result but for rounding.
+    their gradients. Where a batch does not fit, it is computed in parts, with the same result but for rounding and, on
+    a GPU, for dropout's masks.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Update:
 
     def _learnt(self, step: int) -> bool:
         """Adds up the gradient; False where it did not fit: then fewer rows are computed at once from now on."""
+        before = {name: total.clone() for name, total in self._sums.items()} if self._settings.accumulate > 1 else {}
         try:
             for micro in range(self._settings.accumulate):
                 self._key = (self._seed, step, micro)
@@ -82,7 +84,9 @@ class Update:
                 if self._noise.device.type == "cuda":
                     self._seed_dropout(self._mine.start)
                 self._learn(self._order(step * self._settings.accumulate + micro)[self._mine])
-        except torch.OutOfMemoryError as error:
+        except RuntimeError as error:
+            if not is_full(error):
+                raise
             if self._rows == 1:
                 raise TimeDiffError(
                     "the GPU's memory does not hold one stay of this cohort: fewer features or steps, or a smaller "
@@ -95,6 +99,8 @@ class Update:
         self._record(enabled=False)  # parts that fill the memory keep a GPU busy as they are
         make_room()
         self._gradient.zero_()
+        for name, total in self._sums.items():
+            total.copy_(before.get(name, total) if before else total)
         self._say(f"the GPU's memory is full: {self._rows:,} stays are computed at once from now on")
         return False
 

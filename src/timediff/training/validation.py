@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
-from timediff.randomness import Noise
+from timediff.capture import is_full, make_room
+from timediff.randomness import Noise, Share
 
 # The network, a batch of data and its noise → losses by name; "total" is the one that is minimised.
 Objective = Callable[[nn.Module, tuple[Tensor, ...], Noise], dict[str, Tensor]]
@@ -25,6 +26,7 @@ class Validation:
         for module in self._network.modules():
             if isinstance(module, nn.RNNBase):  # a copy's weights lie here and there; cuDNN wants them in one piece
                 module.flatten_parameters()
+        self._rows = CHUNK  # computed at once
         self.best: dict[str, Tensor] = {}
         self.lowest, self.latest, self.best_step, self.stale = math.inf, math.nan, 0, 0
 
@@ -56,6 +58,27 @@ class Validation:
         self.lowest, self.latest, best_step, stale = parts["validation"]["state"].tolist()
         self.best_step, self.stale = int(best_step), int(stale)
 
+    def _of_chunk(self, batch: tuple[Tensor, ...], noise: Noise) -> Tensor:
+        """The loss of a chunk, in as many parts as it takes to fit."""
+        while True:
+            try:
+                return self._in_parts(batch, noise)
+            except RuntimeError as error:
+                if self._rows == 1 or not is_full(error):
+                    raise
+            self._rows = -(-min(self._rows, len(batch[0])) // 2)
+            make_room(recorded=True)
+
+    def _in_parts(self, batch: tuple[Tensor, ...], noise: Noise) -> Tensor:
+        size, drawn = len(batch[0]), list[Tensor]()
+        total = torch.zeros((), device=batch[0].device)
+        for start in range(0, size, self._rows):
+            rows = slice(start, min(start + self._rows, size))
+            share = Share(noise, drawn, rows)
+            loss = self.objective(self._network, tuple(part[rows] for part in batch), share)["total"]
+            total += loss * ((rows.stop - rows.start) / size)
+        return total
+
     @torch.no_grad()
     def _loss(self) -> float:
         stays = len(self.data[0])
@@ -65,6 +88,6 @@ class Validation:
                 batch = tuple(part[start : start + CHUNK] for part in self.data)
                 size = len(batch[0])
                 noise = Noise("validation", [(self.seed, draw, start)], [size], size, batch[0].device)
-                total += self.objective(self._network, batch, noise)["total"] * size
+                total += self._of_chunk(batch, noise) * size
                 count += size
         return float(total) / count
