@@ -180,7 +180,7 @@ class TimeDiff(Generator):
     ) -> Iterator[tuple[int, Encoded]]:  # fmt: skip
         """Compute batches as they come from the sampler, each with the number of its first stay."""
         with gpu_failures():
-            if device.index is not None:  # of a thread it is the first GPU unless it is told
+            if device.type == "cuda" and device.index is not None:  # of a thread it is the first unless it is told
                 torch.cuda.set_device(device)
             network = self.fitted.network.to(device)
             process = self._process(self.fitted.codec, device)
