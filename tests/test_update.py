@@ -61,9 +61,9 @@ def updated(loss: object, steps: int = 3, accumulate: int = 2) -> tuple[dict[str
     return model.state_dict(), update.take(), said
 
 
-@pytest.mark.parametrize(("rows", "spared"), [(12, 0), (7, 0), (1, 0), (12, 3)])
+@pytest.mark.parametrize(("rows", "spared"), [(12, 0), (7, 0), (1, 0), (12, 1), (12, 3)])
 def test_a_batch_that_does_not_fit_is_computed_in_parts_with_the_same_result(rows: int, spared: int) -> None:
-    """Whether memory is short at once, or (3 spared) in the second batch of the second update."""
+    """Whether memory is short at once, or in the second batch of an update."""
     whole, sums, quiet = updated(objective)
     loss = Limited(rows, spared)
     parts, part_sums, said = updated(loss)

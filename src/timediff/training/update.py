@@ -76,7 +76,7 @@ class Update:
 
     def _learnt(self, step: int) -> bool:
         """Adds up the gradient; False where it did not fit: then fewer rows are computed at once from now on."""
-        before = {name: total.clone() for name, total in self._sums.items()} if self._settings.accumulate > 1 else {}
+        before = {name: total.clone() for name, total in self._sums.items()}
         try:
             for micro in range(self._settings.accumulate):
                 self._key = (self._seed, step, micro)
@@ -99,8 +99,8 @@ class Update:
         self._record(enabled=False)  # parts that fill the memory keep a GPU busy as they are
         make_room()
         self._gradient.zero_()
-        for name, total in self._sums.items():
-            total.copy_(before.get(name, total) if before else total)
+        for name, total in self._sums.items():  # of the batches that did fit, which are computed again
+            total.copy_(before.get(name, torch.zeros_like(total)))
         self._say(f"the GPU's memory is full: {self._rows:,} stays are computed at once from now on")
         return False
 
