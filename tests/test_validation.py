@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from torch import nn
 
 from timediff.cohort import Cohort
 from timediff.config import Settings, TrainingSettings, resolve
-from timediff.errors import Stopped
+from timediff.errors import Lost, Stopped
 from timediff.generators.timediff import TimeDiff
 from timediff.training.loop import train
 from timediff.training.validation import Validation
@@ -62,6 +63,29 @@ def test_the_same_weights_have_the_same_loss_whenever_they_are_looked_at():
     judge.look({"w": torch.tensor([0.2])}, 2)
     assert judge.latest == first
     assert judge.stale == 1
+
+
+def test_a_process_that_is_left_alone_while_it_looks_saves_what_it_has_seen(tmp_path: Path, monkeypatch):
+    """Resumed, it ends where it would have ended."""
+    learnt, held_out = torch.rand(20, 1), torch.full((30, 1), 0.5)
+    whole = train(One(), squared, (learnt,), settings(steps=40), seed=0, held_out=(held_out,))
+    looks: list[float] = []
+
+    def told(loss: float, accelerator: object) -> float:
+        looks.append(loss)
+        if len(looks) == 3:
+            raise Lost("another process has ended")
+        return loss
+
+    monkeypatch.setattr("timediff.training.loop.of_the_first", told)
+    for _ in range(2):
+        with suppress(Lost):
+            resumed = train(
+                One(), squared, (learnt,), settings(steps=40), seed=0, held_out=(held_out,), folder=tmp_path
+            )
+    assert (tmp_path / "checkpoints" / "step-000000015").exists()
+    assert len(looks) == 40 / 5  # none was missed, and none taken twice
+    assert torch.equal(resumed["w"], whole["w"])
 
 
 def test_held_out_stays_that_do_not_fit_are_looked_at_in_parts_with_the_same_loss():

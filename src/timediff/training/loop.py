@@ -89,7 +89,9 @@ def train(
         try:
             yield
         except Lost:
-            if done > written and not unlooked:
+            if done > written and accelerator.is_main_process:
+                if judge and unlooked:  # the first one's loss is what the others would have been told
+                    judge.look(ema.weights, done)
                 _require_numbers(0.0, network, done, settings, written if folder else None)
                 save(done)
             raise
