@@ -5,6 +5,7 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from timediff.cohort import Cohort
 from timediff.config import Settings, TrainingSettings, resolve
 from timediff.errors import Lost, Stopped
 from timediff.generators.timediff import TimeDiff
-from timediff.training.loop import train
+from timediff.training.loop import TOGETHER, train
 from timediff.training.validation import Validation
 
 
@@ -86,6 +87,25 @@ def test_a_process_that_is_left_alone_while_it_looks_saves_what_it_has_seen(tmp_
     assert (tmp_path / "checkpoints" / "step-000000015").exists()
     assert len(looks) == 40 / 5  # none was missed, and none taken twice
     assert torch.equal(resumed["w"], whole["w"])
+
+
+def test_a_signal_that_comes_while_processes_agree_is_met_the_next_time(tmp_path: Path, monkeypatch):
+    two = SimpleNamespace(
+        device=torch.device("cpu"), num_processes=2, process_index=0, is_main_process=True, mixed_precision="no"
+    )
+    asked: list[bool] = []
+
+    def agreed(requested: bool, accelerator: object) -> bool:
+        asked.append(requested)
+        if len(asked) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return requested
+
+    monkeypatch.setattr("timediff.training.loop.any_of", agreed)
+    monkeypatch.setattr("timediff.training.update.average", lambda value, accelerator: None)
+    with pytest.raises(Stopped, match=f"stopped at update {2 * TOGETHER} "):
+        train(One(), squared, (torch.ones(20, 1),), settings(), seed=0, folder=tmp_path, accelerator=two)
+    assert asked[:2] == [False, True]
 
 
 def test_held_out_stays_that_do_not_fit_are_looked_at_in_parts_with_the_same_loss():

@@ -121,9 +121,8 @@ def train(
                 settings.steps,
                 **({"loss": means["total"], "rate": rate} if means else {}),
             )
-            if not alone and (done % TOGETHER == 0 or last):  # all stop after the same update
-                stop.requested = any_of(stop.requested, accelerator)
-            stopping = stop.requested and not last and (alone or done % TOGETHER == 0)
+            asked = alone or done % TOGETHER == 0  # all stop after the same update
+            stopping = asked and not last and any_of(stop.requested, accelerator)
             saving = done % settings.checkpoint_every == 0 or last or stopping
             if means or saving:
                 _require_numbers(means.get("total", 0.0), network, done, settings, written if folder else None)

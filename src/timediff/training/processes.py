@@ -40,6 +40,8 @@ def of_the_first(value: float, accelerator: Accelerator) -> float:
 
 def any_of(flag: bool, accelerator: Accelerator) -> bool:
     """Whether it is so in any process; each waits for the others."""
+    if accelerator.num_processes == 1:
+        return flag
     told = torch.tensor([float(flag)], device=accelerator.device)
     average(told, accelerator)
     return bool(told > 0)
