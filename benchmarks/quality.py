@@ -6,7 +6,7 @@
 
 TRAIN and TEST are cohort folders; without TEST, TRAIN is split as its schema says, seed 0. The keys of a variant are
 settings (`training.steps=4000`) or one of
-    preset=NAME       the preset that it starts from (fast)
+    preset=NAME       the preset that it starts from (fast), which also says which generator it is
     seconds=S         train as many updates as fit into S seconds, by the speed of a few first ones
     seeds=N           this variant with so many training seeds
     calls=A,B,C       with the first seed, sample with so many network calls too, one row each
@@ -33,8 +33,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from timediff import Cohort, TimeDiff, __version__, read_cohort
-from timediff.config import parse_assignment
+from timediff import Cohort, Generator, __version__, generator, read_cohort
+from timediff.config import generator_of, parse_assignment
 from timediff.evaluation import FLOOR, Case, EvaluationSettings
 from timediff.metrics.suite import MEASURES
 from timediff.progress import silent
@@ -63,8 +63,8 @@ class Variant:
         stays = int(given["stays"]) if "stays" in given else None
         return Variant(name, given.get("preset", "fast"), seconds, seeds, calls, stays, settings)
 
-    def model(self, train: Cohort, seed: int) -> TimeDiff:
-        settings = dict(self.settings)
+    def model(self, train: Cohort, seed: int) -> Generator:
+        settings, kind = dict(self.settings), generator(generator_of(self.preset))
         if self.seconds is not None:
             clock = [0.0]
 
@@ -74,10 +74,10 @@ class Variant:
                     clock[0] = time.perf_counter()
 
             short = {**settings, "training.steps": WARM + TIMED, "training.validation": 0.0}
-            TimeDiff(self.preset, assignments=short).fit(train, seed=seed, progress=watch)
+            kind(self.preset, assignments=short).fit(train, seed=seed, progress=watch)
             _wait()
             settings["training.steps"] = max(1, int(self.seconds * TIMED / (time.perf_counter() - clock[0])))
-        return TimeDiff(self.preset, assignments=settings)
+        return kind(self.preset, assignments=settings)
 
 
 Facts = dict[str, float]

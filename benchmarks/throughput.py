@@ -26,7 +26,7 @@ import torch
 
 import timediff as td
 from timediff.cohort import Cohort
-from timediff.config import resolve
+from timediff.config import generator_of, resolve
 from timediff.randomness import BLOCK
 from timediff.schema import Schema
 
@@ -60,7 +60,7 @@ def synchronize() -> None:
 
 def training(preset: str, shape: str, seconds: float) -> dict[str, Any]:
     changes = {"training.steps": 1_000_000, "training.log_every": 10**9, "training.validation": 0.0}
-    model = td.TimeDiff(settings=resolve(preset, assignments=changes))
+    model = td.generator(generator_of(preset))(settings=resolve(preset, assignments=changes))
     times: list[float] = []
 
     def watch(done: int, total: int, **values: float) -> None:
@@ -78,7 +78,7 @@ def training(preset: str, shape: str, seconds: float) -> dict[str, Any]:
     return {"stays_per_second": rate, "stays_an_update": batch, "updates_timed": updates}
 
 
-def sampling(model: td.TimeDiff, stays: int, seconds: float, **options: Any) -> dict[str, Any]:
+def sampling(model: td.Generator, stays: int, seconds: float, **options: Any) -> dict[str, Any]:
     times: list[float] = []
     calls = options["steps"]
 
@@ -95,9 +95,9 @@ def sampling(model: td.TimeDiff, stays: int, seconds: float, **options: Any) -> 
     return {"stays_per_second": stays / (each * calls), "batch": stays, "calls": calls, "calls_timed": timed}
 
 
-def untrained(preset: str, shape: str) -> td.TimeDiff:
+def untrained(preset: str, shape: str) -> td.Generator:
     settings = resolve(preset, assignments={"training.steps": 1, "training.warmup": 0})
-    return td.TimeDiff(settings=settings).fit(cohort(shape), seed=0)
+    return td.generator(generator_of(preset))(settings=settings).fit(cohort(shape), seed=0)
 
 
 def shape_results(shape: str, seconds: float) -> dict[str, Any]:

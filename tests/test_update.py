@@ -1,10 +1,10 @@
 """One update: computed whole or in parts it is the same, and a GPU that is full or gone is met with a sentence."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import torch
-from accelerate import Accelerator
 from torch import Tensor, nn
 
 from timediff.ahead import ahead
@@ -16,6 +16,7 @@ from timediff.generators.timediff import TimeDiff
 from timediff.randomness import Noise, Share
 from timediff.training.ema import EMA
 from timediff.training.loop import make_accelerator, make_optimizer
+from timediff.training.turns import Turn
 from timediff.training.update import Update
 
 BATCH = 24
@@ -46,16 +47,20 @@ class Limited:
         return objective(model, batch, noise)
 
 
-def updated(loss: object, steps: int = 3, accumulate: int = 2) -> tuple[dict[str, Tensor], dict[str, float], list[str]]:
-    """Weights after some updates, the losses' sums, and what was said."""
+def made(model: nn.Module, turns: tuple[Turn, ...], said: list[str] | None = None, accumulate: int = 1) -> Update:
     settings = TrainingSettings(batch=BATCH, accumulate=accumulate, lr=0.01)
-    model, said = network(), list[str]()
     data = (torch.randn(60, 5, generator=torch.Generator().manual_seed(1)),)
-    accelerator: Accelerator = make_accelerator(settings)
-    optimizer = make_optimizer(model, settings)
-    update = Update(
-        model, loss, data, optimizer, EMA(model, 0.9), settings, seed=3, accelerator=accelerator, say=said.append
-    )  # type: ignore[arg-type]
+    optimizers = [make_optimizer(turn.weights(model), settings) for turn in turns]
+    return Update(
+        model, turns, data, optimizers, EMA(model, 0.9), settings,
+        seed=3, accelerator=make_accelerator(settings), say=(said if said is not None else []).append,
+    )  # fmt: skip
+
+
+def updated(loss: object, steps: int = 3, accumulate: int = 2) -> tuple[dict[str, Tensor], dict[str, float], list[str]]:
+    """Weights after some updates, the losses' means, and what was said."""
+    model, said = network(), list[str]()
+    update = made(model, (Turn(loss),), said, accumulate)  # type: ignore[arg-type]
     for step in range(steps):
         update(step, 0.01)
     return model.state_dict(), update.take(), said
@@ -64,12 +69,12 @@ def updated(loss: object, steps: int = 3, accumulate: int = 2) -> tuple[dict[str
 @pytest.mark.parametrize(("rows", "spared"), [(12, 0), (7, 0), (1, 0), (12, 1), (12, 3)])
 def test_a_batch_that_does_not_fit_is_computed_in_parts_with_the_same_result(rows: int, spared: int) -> None:
     """Whether memory is short at once, or in the second batch of an update."""
-    whole, sums, quiet = updated(objective)
+    whole, means, quiet = updated(objective)
     loss = Limited(rows, spared)
-    parts, part_sums, said = updated(loss)
+    parts, part_means, said = updated(loss)
     for name, value in whole.items():
         assert torch.allclose(parts[name], value, atol=1e-6)
-    assert part_sums == pytest.approx(sums, rel=1e-5)
+    assert part_means == pytest.approx(means, rel=1e-5)
     assert not quiet
     assert all("memory is full" in line for line in said)
     assert loss.seen.count(BATCH) == spared + 1  # and once it is known, it is not tried again
@@ -81,17 +86,72 @@ def test_a_device_that_holds_not_even_one_stay_is_named() -> None:
 
 
 def test_losses_are_taken_once() -> None:
-    model = network()
-    settings = TrainingSettings(batch=BATCH, accumulate=1, lr=0.01)
-    data = (torch.zeros(60, 5),)
-    update = Update(
-        model, objective, data, make_optimizer(model, settings), EMA(model, 0.9), settings,
-        seed=3, accelerator=make_accelerator(settings),
-    )  # fmt: skip
+    update = made(network(), (Turn(objective),))
     assert update.take() == {}
     update(0, 0.01)
     assert set(update.take()) == {"total", "other"}
-    assert update.take() == {"total": 0.0, "other": 0.0}
+    assert update.take() == {}
+
+
+def first_and_last() -> tuple[Turn, ...]:
+    return Turn(objective, "first", ("0",)), Turn(objective, "last", ("2",), times=2, first=1, end=3)
+
+
+def test_each_player_moves_its_own_weights_in_its_own_updates() -> None:
+    model = network()
+    update = made(model, first_and_last())
+    for step, (first, last) in enumerate([(True, False), (True, True), (True, True), (True, False)]):
+        before = {name: value.clone() for name, value in model.state_dict().items()}
+        update(step, 0.01)
+        moved = {
+            name.split(".")[0] for name, value in model.state_dict().items() if not torch.equal(value, before[name])
+        }
+        assert moved == {part for part, moves in (("0", first), ("2", last)) if moves}
+
+
+def test_losses_of_several_players_go_by_their_names() -> None:
+    update = made(network(), first_and_last())
+    update(0, 0.01)
+    assert set(update.take()) == {"first", "first_other", "total"}
+    update(1, 0.01)
+    taken = update.take()
+    assert set(taken) == {"first", "first_other", "last", "last_other", "total"}
+    assert taken["total"] == pytest.approx(taken["first"] + taken["last"])
+
+
+def test_every_turn_has_a_batch_and_noise_of_its_own() -> None:
+    seen: list[tuple[Tensor, Tensor]] = []
+
+    def watched(model: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
+        seen.append((batch[0], noise.normal()))
+        return {"total": model(batch[0][:, None]).square().mean()}
+
+    update = made(network(), (Turn(watched, "a", times=2), Turn(watched, "b")))
+    for step in range(2):
+        update(step, 0.01)
+    assert len(seen) == 6
+    for number, (batch, draw) in enumerate(seen):
+        for other, drawn in seen[:number]:
+            assert not torch.equal(batch, other)
+            assert not torch.equal(draw, drawn)
+
+
+@pytest.mark.parametrize(("shares", "moves"), [((1.0, 0.0), True), ((1.0, 1.0), False), ((0.0, 0.0), True)])
+def test_a_player_who_wishes_to_skip_stays_where_it_is(shares: tuple[float, float], moves: bool) -> None:
+    """By the majority of what an update's batches say; momentum does not carry it on either."""
+    wishes = iter([0.0, 0.0, *shares, 0.0, 0.0])
+
+    def wishing(model: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
+        return {"total": model(batch[0][:, None]).square().mean(), "skip": torch.tensor(next(wishes))}
+
+    model = network()
+    update = made(model, (Turn(wishing),), accumulate=2)
+    states = [model.state_dict()["0.weight"].clone()]
+    for step in range(3):
+        update(step, 0.01)
+        states.append(model.state_dict()["0.weight"].clone())
+    assert [not torch.equal(a, b) for a, b in pairwise(states)] == [True, moves, True]
+    assert "skip" not in update.take()
 
 
 def test_the_rows_of_a_share_are_those_of_the_whole() -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "TimeDiffError",
     "evaluate",
     "evaluate_to",
+    "generator",
     "load",
     "marginals",
     "read_cohort",
@@ -43,6 +44,7 @@ _HOMES = {
     "write_raw": "timediff.sources.raw",
     "Generator": "timediff.generators.base",
     "TimeDiff": "timediff.generators.timediff",
+    "generator": "timediff.generators.registry",
     "load": "timediff.generators.registry",
     "sample_to": "timediff.generators.streaming",
     "EvaluationSettings": "timediff.evaluation",
@@ -60,7 +62,7 @@ if TYPE_CHECKING:
     from timediff.errors import TimeDiffError
     from timediff.evaluation import EvaluationSettings, evaluate, evaluate_to
     from timediff.generators.base import Generator
-    from timediff.generators.registry import load
+    from timediff.generators.registry import generator, load
     from timediff.generators.streaming import sample_to
     from timediff.generators.timediff import TimeDiff
     from timediff.metrics.marginals import marginals

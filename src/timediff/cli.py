@@ -259,8 +259,12 @@ def split(
 def fit(
     train: Annotated[Path, typer.Argument(metavar="TRAIN", help="The cohort to learn from.", show_default=False)],
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder to write.", show_default=False)],
-    preset: Annotated[str | None, typer.Option(help="Settings to start from; fast if not given.")] = None,
-    generator: Annotated[str, typer.Option(help="What to fit.")] = "timediff",
+    preset: Annotated[
+        str | None, typer.Option(help="Settings to start from; fast, or the generator's own, if not given.")
+    ] = None,
+    generator: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to fit; the preset's, or timediff, if not given.")
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file of settings; goes before the preset.")] = None,
     assignments: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="training.seed if not given.")] = None,
@@ -272,10 +276,11 @@ def fit(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, show the settings, and stop.")] = False,
 ) -> None:
     """Learn from a cohort; Ctrl-C saves, and --resume goes on."""
-    from timediff.config import DEFAULT_PRESET, parse_assignment, resolve
+    from timediff.config import parse_assignment, resolve
     from timediff.console import bar, say, waiting
-    from timediff.errors import Stopped
+    from timediff.errors import Stopped, TimeDiffError
     from timediff.files import refuse_existing
+    from timediff.generators.registry import chosen
 
     if not (resume or dry_run) and devices.rank() == 0:
         refuse_existing(run)
@@ -283,7 +288,8 @@ def fit(
     if allow_constant:
         given["codec.allow_constant"] = True
     begun = resume and run.exists() and preset is None  # then the run's own settings are where to start from
-    settings = resolve(preset or DEFAULT_PRESET, config, given)
+    name, start = chosen(generator, preset)
+    settings = None if begun else resolve(start, config, given)
     with waiting(f"reading {train} and loading PyTorch"):
         from timediff.cohort import read_cohort
         from timediff.generators.registry import generator as lookup
@@ -291,9 +297,10 @@ def fit(
 
         if begun:
             found = Run.open(run)
-            generator = found.provenance.get("generator", generator)
-            settings = resolve(found.settings, config, given)
-        model = lookup(generator)(settings=settings)
+            if generator not in (None, found.generator):
+                raise TimeDiffError(f"{run} is a run of {found.generator}, not of {generator}: resume it without that.")
+            name, settings = found.generator, resolve(found.settings, config, given)
+        model = lookup(name)(settings=settings)
         cohort = read_cohort(train)
         cohort = cohort if horizon is None else cohort.horizon(horizon)
         plan = model.plan(cohort)

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from timediff import toml, typed
 from timediff.errors import Problems, TimeDiffError
 
 DEFAULT_PRESET = "fast"
-
-
 SMALLEST_BATCH, LARGEST_BATCH = 16, 512  # where training.batch is unset
 
 
@@ -84,38 +82,58 @@ class SamplingSettings:
     batch: int | None = None  # stays computed at once, rounded up to whole blocks of 500; unset = by device
 
 
-@dataclass(frozen=True)
-class Settings:
-    model: ModelSettings = field(default_factory=ModelSettings)
-    diffusion: DiffusionSettings = field(default_factory=DiffusionSettings)
-    training: TrainingSettings = field(default_factory=TrainingSettings)
-    sampling: SamplingSettings = field(default_factory=SamplingSettings)
-    codec: CodecSettings = field(default_factory=CodecSettings)
+class AnySettings:
+    """What the settings of every generator have and can do; each generator's own are a frozen dataclass."""
+
+    training: TrainingSettings
+    sampling: Any
+    codec: CodecSettings
 
     def __post_init__(self) -> None:
-        if found := _out_of_range(self):
+        if found := self.problems():
             raise Problems("settings", found)
 
-    def updated(self, table: Mapping[str, Any], where: str = "settings") -> "Settings":
+    def problems(self) -> list[str]:
+        """What is out of range or does not go together."""
+        return _of_training(self.training)
+
+    def updated(self, table: Mapping[str, Any], where: str = "settings") -> Self:
         """These settings with those of a nested table (as from TOML) in their place."""
         return typed.update(self, table, where)
 
     def to_toml(self) -> str:
         return toml.dumps(typed.plain(self))
 
-    def differences(self, other: "Settings") -> dict[str, tuple[Any, Any]]:
+    def differences(self, other: "AnySettings") -> dict[str, tuple[Any, Any]]:
         """Dotted paths whose values differ, with both values."""
         mine, theirs = typed.flat(self), typed.flat(other)
-        return {path: (mine[path], theirs[path]) for path in mine if mine[path] != theirs[path]}
+        return {path: (mine[path], theirs.get(path)) for path in mine if mine[path] != theirs.get(path)}
+
+
+@dataclass(frozen=True)
+class Settings(AnySettings):
+    """TimeDiff's."""
+
+    model: ModelSettings = field(default_factory=ModelSettings)
+    diffusion: DiffusionSettings = field(default_factory=DiffusionSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+    sampling: SamplingSettings = field(default_factory=SamplingSettings)
+    codec: CodecSettings = field(default_factory=CodecSettings)
+
+    def problems(self) -> list[str]:
+        return super().problems() + _of_diffusion(self) + _unfit(self)
 
 
 def resolve(
-    preset: str | Settings = DEFAULT_PRESET,
+    preset: str | AnySettings = DEFAULT_PRESET,
     config: str | Path | None = None,
     assignments: Mapping[str, Any] | None = None,
-) -> Settings:
-    """A preset (or settings to start from), then a TOML file, then single settings by dotted path."""
-    settings = preset if isinstance(preset, Settings) else Settings().updated(_preset(preset), f"preset {preset}")
+) -> Any:
+    """A preset (or settings to start from), then a TOML file, then single settings by dotted path.
+
+    They are of the type that the preset's generator has.
+    """
+    settings = _of_preset(preset) if isinstance(preset, str) else preset
     if config is not None:
         settings = settings.updated(parse_file(Path(config)), str(config))
     return settings.updated(_nested(assignments or {}), "settings")
@@ -152,9 +170,22 @@ def presets() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
 
 
+def generator_of(preset: str) -> str:
+    """The generator that a preset is for: the one that it names, or TimeDiff."""
+    if preset not in presets():
+        raise TimeDiffError(f"there is no preset {preset!r}; the presets are {', '.join(presets())}.")
+    return str(_preset(preset).get("generator", "timediff"))
+
+
+def _of_preset(name: str) -> AnySettings:
+    from timediff.generators.registry import settings_type
+
+    kind = settings_type(generator_of(name))
+    table = {key: value for key, value in _preset(name).items() if key != "generator"}
+    return kind().updated(table, f"preset {name}")
+
+
 def _preset(name: str) -> dict[str, Any]:
-    if name not in presets():
-        raise TimeDiffError(f"there is no preset {name!r}; the presets are {', '.join(presets())}.")
     return tomllib.loads((resources.files("timediff") / "presets" / f"{name}.toml").read_text())
 
 
@@ -167,36 +198,51 @@ def parse_file(path: Path) -> dict[str, Any]:
         raise TimeDiffError(f"{path} is not valid TOML: {error}") from error
 
 
-def _out_of_range(settings: Settings) -> list[str]:
-    t, d, m, s = settings.training, settings.diffusion, settings.model, settings.sampling
-    whole = {
-        "model.layers": m.layers, "diffusion.steps": d.steps, "training.steps": t.steps, "training.batch": t.batch,
-        "training.accumulate": t.accumulate, "training.log_every": t.log_every, "training.keep": t.keep,
-        "training.checkpoint_every": t.checkpoint_every, "model.hidden": m.hidden, "sampling.steps": s.steps,
-        "sampling.batch": s.batch, "training.validate_every": t.validate_every, "training.patience": t.patience,
-    }  # fmt: skip
-    found = [
-        f"{path} is {value}; expected at least 1" for path, value in whole.items() if value is not None and value < 1
+def at_least_one(values: Mapping[str, int | None]) -> list[str]:
+    return [
+        f"{path} is {value}; expected at least 1" for path, value in values.items() if value is not None and value < 1
     ]
-    positive = {"training.lr": t.lr, "training.clip": t.clip}
-    found += [
+
+
+def above_zero(values: Mapping[str, float | None]) -> list[str]:
+    return [
         f"{path} is {value}; expected a number above 0"
-        for path, value in positive.items()
+        for path, value in values.items()
         if value is not None and value <= 0
     ]
+
+
+def _of_training(t: TrainingSettings) -> list[str]:
+    found = at_least_one({
+        "training.steps": t.steps, "training.batch": t.batch, "training.accumulate": t.accumulate,
+        "training.log_every": t.log_every, "training.keep": t.keep, "training.checkpoint_every": t.checkpoint_every,
+        "training.validate_every": t.validate_every, "training.patience": t.patience,
+    })  # fmt: skip
+    found += above_zero({"training.lr": t.lr, "training.clip": t.clip})
     if not 0 <= t.ema < 1:
         found.append(f"training.ema is {t.ema}; expected 0 (none) up to but not including 1")
     if not all(0 <= beta < 1 for beta in t.betas):
         found.append(f"training.betas is {list(t.betas)}; expected two numbers from 0 up to but not including 1")
-    if d.lambda_ < 0 or t.warmup < 0 or t.seed < 0:
-        found.append("diffusion.lambda, training.warmup and training.seed cannot be negative")
-    if not 0 <= m.dropout < 1:
-        found.append(f"model.dropout is {m.dropout}; expected 0 up to but not including 1")
+    if t.warmup < 0 or t.seed < 0:
+        found.append("training.warmup and training.seed cannot be negative")
     if not 0 <= t.validation <= 0.5:
         found.append(f"training.validation is {t.validation}; expected a share from 0 to 0.5")
+    return found
+
+
+def _of_diffusion(settings: Settings) -> list[str]:
+    d, m, s = settings.diffusion, settings.model, settings.sampling
+    found = at_least_one({
+        "model.layers": m.layers, "model.hidden": m.hidden, "diffusion.steps": d.steps, "sampling.steps": s.steps,
+        "sampling.batch": s.batch,
+    })  # fmt: skip
+    if d.lambda_ < 0:
+        found.append("diffusion.lambda cannot be negative")
+    if not 0 <= m.dropout < 1:
+        found.append(f"model.dropout is {m.dropout}; expected 0 up to but not including 1")
     if d.process == "ddpm" and s.steps is not None and s.steps > d.steps:
         found.append(f"sampling.steps is {s.steps}; expected at most diffusion.steps, which is {d.steps}")
-    return found + _unfit(settings)
+    return found
 
 
 def _unfit(settings: Settings) -> list[str]:

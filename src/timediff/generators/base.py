@@ -1,12 +1,12 @@
 """What every generator is: `fit(cohort) -> self`, `sample(n) -> Cohort`, `save`, `load`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from timediff.cohort import Cohort, concatenate
-from timediff.config import DEFAULT_PRESET, Settings
+from timediff.config import AnySettings
 from timediff.errors import TimeDiffError
 from timediff.progress import Progress, Say, silent, unheard
 from timediff.schema import Schema
@@ -14,11 +14,14 @@ from timediff.schema import Schema
 
 class Generator(ABC):
     name: ClassVar[str]
-    settings: Settings  # what a cohort decides is in them once `plan` or `fit` has seen it
+    settings: AnySettings  # what a cohort decides is in them once `plan` or `fit` has seen it
 
     @abstractmethod
-    def __init__(self, preset: str = DEFAULT_PRESET, *, settings: Settings | None = None) -> None:
-        """A generator that has learnt nothing yet; `settings` go before the preset."""
+    def __init__(
+        self, preset: str | None = None, *, settings: Any = None, assignments: Mapping[str, Any] | None = None
+    ) -> None:
+        """One that has learnt nothing yet. `settings` go before the preset, which is its own if not given; single ones
+        of the preset's are `assignments` by dotted path."""
 
     @abstractmethod
     def plan(self, cohort: Cohort) -> dict[str, Any]:

@@ -15,9 +15,10 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from timediff.codec import Codec
-from timediff.config import Settings
+from timediff.config import AnySettings
 from timediff.errors import Problems, TimeDiffError
 from timediff.files import new_folder, sha256, write_atomically
+from timediff.generators.registry import settings_type
 from timediff.progress import Say
 from timediff.schema import Schema
 from timediff.training.checkpoints import Checkpoints
@@ -28,12 +29,12 @@ FORMAT = 1
 @dataclass(frozen=True)
 class Run:
     path: Path
-    settings: Settings
+    settings: AnySettings
     codec: Codec
     provenance: dict[str, Any]
 
     @staticmethod
-    def create(path: Path, settings: Settings, codec: Codec, provenance: dict[str, Any]) -> "Run":
+    def create(path: Path, settings: AnySettings, codec: Codec, provenance: dict[str, Any]) -> "Run":
         provenance = {"format": FORMAT, **provenance, **_surroundings()}
         with new_folder(path) as folder:
             (folder / "settings.toml").write_text(settings.to_toml())
@@ -54,7 +55,7 @@ class Run:
                     f"{path} was written by TimeDiff {provenance.get('version', '(unknown)')} in run format {version}; "
                     f"this one reads up to {FORMAT}: install a newer TimeDiff."
                 )
-            settings = Settings().updated(
+            settings = settings_type(provenance.get("generator", ""))().updated(
                 tomllib.loads((path / "settings.toml").read_text()), str(path / "settings.toml")
             )
             schema = Schema.from_toml((path / "schema.toml").read_text(), str(path / "schema.toml"))
@@ -63,6 +64,10 @@ class Run:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise TimeDiffError(f"the run folder {path} is damaged ({reason}): fit again, or restore it.") from error
         return Run(path, settings, codec, provenance)
+
+    @property
+    def generator(self) -> str:
+        return str(self.provenance["generator"])
 
     @staticmethod
     def seed_of(path: Path) -> int | None:

@@ -24,8 +24,9 @@ from timediff.training.ema import EMA
 from timediff.training.log import Log
 from timediff.training.processes import any_of, of_the_first
 from timediff.training.signals import stop_on_signals
+from timediff.training.turns import Objective, Turn, turns_of
 from timediff.training.update import Update
-from timediff.training.validation import Objective, Validation
+from timediff.training.validation import Validation
 
 TOGETHER = 10  # updates after which many processes ask each other whether to stop
 
@@ -43,7 +44,7 @@ def learning_rate(settings: TrainingSettings, step: int) -> float:
 
 def train(
     network: nn.Module,
-    objective: Objective,
+    objective: Objective | tuple[Turn, ...],
     data: tuple[Tensor, ...],
     settings: TrainingSettings,
     *,
@@ -56,26 +57,31 @@ def train(
 ) -> dict[str, Tensor]:
     """Trains in place and returns the averaged weights; goes on from the newest checkpoint in `folder`.
 
-    With stays held out, the averaged weights with the lowest loss on them are returned.
+    With stays held out, the averaged weights with the lowest loss on them, that of the first turn, are returned.
     """
+    turns = turns_of(objective)
     accelerator = accelerator or make_accelerator(settings)
     device = accelerator.device
     data = tuple(part.to(device) for part in data)
     network.to(device).train()
-    ema, optimizer = EMA(network, settings.ema), make_optimizer(network, settings)
+    ema = EMA(network, settings.ema)
+    optimizers = {_optimizer_part(turn): make_optimizer(turn.weights(network), settings) for turn in turns}
     checkpoints = Checkpoints(folder / "checkpoints", settings.keep) if folder else None
-    judge = Validation(network, objective, tuple(part.to(device) for part in held_out), seed) if held_out else None
+    judge = None
+    if held_out:
+        judge = Validation(network, turns[0].objective, tuple(part.to(device) for part in held_out), seed)
     with devices.first_first():
-        start = _restore(checkpoints, network, ema, optimizer, judge, say)
+        start = _restore(checkpoints, network, ema, optimizers, judge, say)
     update = Update(
-        network, objective, data, optimizer, ema, settings, seed=seed, accelerator=accelerator, say=say
-    )  # fmt: skip
+        network, turns, data, list(optimizers.values()), ema, settings, seed=seed, accelerator=accelerator, say=say
+    )
 
     def save(step: int) -> None:
         if checkpoints and accelerator.is_main_process:
             checkpoints.write(
                 step,
-                {"model": network.state_dict(), "ema": ema.weights, "optimizer": _flattened(optimizer)}
+                {"model": network.state_dict(), "ema": ema.weights}
+                | {part: _flattened(optimizer) for part, optimizer in optimizers.items()}
                 | (judge.parts() if judge else {}),
             )
 
@@ -109,9 +115,8 @@ def train(
             last = done == settings.steps or bool(judge and judge.over(settings.patience))
             means = {}
             if done % settings.log_every == 0 or last:
-                batches = since * settings.accumulate
-                means = {name: total / batches for name, total in update.take().items()}
-                rate = batches * update.batch / (time.monotonic() - clock)
+                means = update.take()
+                rate = since * settings.accumulate * update.batch / (time.monotonic() - clock)
                 if isinstance(log, Log):
                     seen = {"held_out": judge.latest} if judge and judge.seen else {}
                     log.write(done, {**means, **seen, "lr": learning_rate(settings, step), "stays_per_second": rate})
@@ -138,12 +143,12 @@ def train(
     return ema.weights
 
 
-def make_optimizer(network: nn.Module, settings: TrainingSettings) -> torch.optim.Adam:
+def make_optimizer(weights: list[nn.Parameter], settings: TrainingSettings) -> torch.optim.Adam:
     """Adam, whose learning rate is a tensor: what is recorded once then follows its changes."""
-    device = next(network.parameters()).device
+    device = weights[0].device
     # A list and no weight decay: the order of parameters is the order of their states in a checkpoint.
     return torch.optim.Adam(
-        network.parameters(), lr=torch.tensor(learning_rate(settings, 0), device=device), betas=settings.betas,
+        weights, lr=torch.tensor(learning_rate(settings, 0), device=device), betas=settings.betas,
         fused=True, capturable=device.type == "cuda",
     )  # fmt: skip
 
@@ -176,7 +181,7 @@ def _restore(
     checkpoints: Checkpoints | None,
     network: nn.Module,
     ema: EMA,
-    optimizer: torch.optim.Adam,
+    optimizers: dict[str, torch.optim.Adam],
     judge: Validation | None,
     say: Callable[[str], None],
 ) -> int:
@@ -188,12 +193,18 @@ def _restore(
     ema.load(checkpoint.parts["ema"])
     if judge and "validation" in checkpoint.parts:
         judge.load(checkpoint.parts)
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, value in checkpoint.parts["optimizer"].items():
-        number, _, key = name.partition(".")
-        state.setdefault(int(number), {})[key] = value
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    for part, optimizer in optimizers.items():
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, value in checkpoint.parts[part].items():
+            number, _, key = name.partition(".")
+            state.setdefault(int(number), {})[key] = value
+        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
     return checkpoint.step
+
+
+def _optimizer_part(turn: Turn) -> str:
+    """Of a checkpoint."""
+    return f"optimizer-{turn.name}" if turn.name else "optimizer"
 
 
 def _flattened(optimizer: torch.optim.Adam) -> dict[str, Tensor]:

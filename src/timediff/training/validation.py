@@ -9,9 +9,7 @@ from torch import Tensor, nn
 
 from timediff.capture import is_full, make_room
 from timediff.randomness import Noise, Share
-
-# The network, a batch of data and its noise → losses by name; "total" is the one that is minimised.
-Objective = Callable[[nn.Module, tuple[Tensor, ...], Noise], dict[str, Tensor]]
+from timediff.training.turns import Objective
 
 MOST = 4096  # stays looked at
 CHUNK = 512  # stays at a time

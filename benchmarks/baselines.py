@@ -1,0 +1,118 @@
+"""Every rival, and TimeDiff, on Stocks and Energy under the paper's protocol, beside the numbers that the paper gives.
+
+    python benchmarks/baselines.py STOCKS ENERGY --out RESULTS.json [--only timegan fast …] [--judges 5] [--jobs 1]
+                                   [--steps N]
+    python benchmarks/baselines.py --table RESULTS.json
+
+STOCKS and ENERGY are cohort folders (`timediff extract stocks …`). One training seed each. Rows that RESULTS.json has
+already are not computed again, so a run that was stopped goes on, and one command may add to another. With --jobs
+several rows share the device, and their seconds are longer for it; the row says so. --table prints the rows as
+Markdown.
+"""
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from timediff import __version__, generator, read_cohort
+from timediff.config import generator_of, resolve
+from timediff.evaluation import Case, EvaluationSettings
+from timediff.metrics.suite import MEASURES
+from timediff.progress import silent
+
+# Discriminative scores of Stocks and Energy as Tian et al. print them in their table of all methods.
+PUBLISHED = {
+    "timegan": (0.102, 0.236),
+    "rcgan": (0.196, 0.336),
+    "crnngan": (0.399, 0.499),
+    "tforcing": (0.226, 0.483),
+    "pforcing": (0.257, 0.412),
+    "fast": (0.048, 0.088),  # of TimeDiff as published
+}
+COHORTS = ("stocks", "energy")
+
+
+def row(cohort: str, preset: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Fits, samples and judges one generator on one cohort."""
+    torch.set_num_threads(2 if arguments.jobs == 1 else 1)
+    train, test = read_cohort(getattr(arguments, cohort)).split(seed=0)
+    changes = {"training.steps": arguments.steps} if arguments.steps else {}
+    model = generator(generator_of(preset))(settings=resolve(preset, assignments=changes))
+    started = time.perf_counter()
+    model.fit(train, seed=0)
+    _wait()
+    trained = time.perf_counter()
+    made = model.sample(len(train), seed=1000)
+    sampled = time.perf_counter()
+    case = Case(train, test, EvaluationSettings(protocol="paper", repetitions=arguments.judges))
+    (score,) = (one for one in MEASURES["discriminative"][0](case, made, "", False, silent)[0] if one.what == "score")
+    return {
+        "cohort": cohort, "preset": preset, "score": score.value, "judge_sd": score.spreads.get("judge"),
+        "updates": model.settings.training.steps, "batch": model.settings.training.batch,
+        "training_seconds": trained - started, "sampling_seconds": sampled - trained, "stays": len(made),
+        "judges": arguments.judges, "rows_at_once": arguments.jobs, "version": __version__,
+        "date": time.strftime("%Y-%m-%d"), "torch": torch.__version__,
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else f"{os.cpu_count()} CPU cores",
+    }  # fmt: skip
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    lines = [
+        "| | | published | ours | updates × stays | training, s | sampling, stays/s |",
+        "|---|---|--:|--:|--:|--:|--:|",
+    ]
+    for preset in PUBLISHED:
+        for number, cohort in enumerate(COHORTS):
+            for one in (one for one in rows if (one["cohort"], one["preset"]) == (cohort, preset)):
+                speed = one["stays"] / one["sampling_seconds"]
+                lines.append(
+                    f"| `{preset}` | {cohort.title()} | {PUBLISHED[preset][number]:.3f} | {one['score']:.3f} | "
+                    f"{one['updates']:,} × {one['batch']} | {one['training_seconds']:.0f} | {speed:,.0f} |"
+                )
+    return "\n".join(lines)
+
+
+def _wait() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stocks", type=Path, nargs="?")
+    parser.add_argument("energy", type=Path, nargs="?")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--only", nargs="+", choices=PUBLISHED, default=list(PUBLISHED))
+    parser.add_argument("--cohorts", nargs="+", choices=COHORTS, default=list(COHORTS))
+    parser.add_argument("--judges", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--steps", type=int, help="updates, in place of the presets'")
+    parser.add_argument("--table", type=Path)
+    arguments = parser.parse_args()
+    if arguments.table:
+        print(table(json.loads(arguments.table.read_text())))
+        return
+    if not (arguments.out and arguments.energy):
+        parser.error("expected STOCKS, ENERGY and --out, or --table")
+    rows = json.loads(arguments.out.read_text()) if arguments.out.exists() else []
+    done = {(one["cohort"], one["preset"]) for one in rows}
+    wanted = [(cohort, preset) for preset in arguments.only for cohort in arguments.cohorts]
+    with ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
+        coming = [pool.submit(row, *one, arguments) for one in wanted if one not in done]
+        for each in as_completed(coming):
+            rows.append(json.loads(json.dumps(each.result()), parse_float=lambda text: float(f"{float(text):.4g}")))
+            arguments.out.write_text(json.dumps(rows, indent=2) + "\n")
+            print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Rival: the generators we are compared with. Their networks see a stay as real columns, and draw it from noise."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Generic, Protocol, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from timediff.capture import Captured
+from timediff.codec import Codec
+from timediff.cohort import Cohort
+from timediff.generators.columns import Columns
+from timediff.generators.learnt import Drawer, Learnt, Tensors
+from timediff.generators.settings import Drawing, RivalSettings
+from timediff.networks.inference import CACHED_CELLS, arithmetic
+from timediff.progress import Say
+from timediff.randomness import Noise
+
+WIDTH = 4  # times the columns, as in the paper
+
+R = TypeVar("R", bound=RivalSettings)
+N = TypeVar("N", bound=nn.Module)
+
+
+class Drawn(Protocol):
+    """What the network of a rival can do beside learning."""
+
+    def seeds(self, noise: Noise, length: int) -> tuple[Tensor, ...]:
+        """All that is random about stays of `length` steps; the first dimension of each is the stays'."""
+
+    def generate(self, *seeds: Tensor, length: int) -> Tensor:
+        """The stays, (B, length, columns), that follow from it."""
+
+
+class Unrolled:
+    """Stays from a rival's network: recorded on a GPU, a few stays at a time on a CPU."""
+
+    calls = 1
+
+    def __init__(
+        self, network: Any, columns: Columns, device: torch.device, length: int, sampling: Drawing, say: Say
+    ) -> None:
+        self._network: Drawn = network
+        self._columns, self._length, self._device = columns, length, device
+
+        def generate(*seeds: Tensor) -> Tensor:
+            with arithmetic(sampling.precision):
+                return self._network.generate(*seeds, length=length)
+
+        self._generate = Captured(generate, device, say=say)
+
+    def __call__(self, noise: Noise, tick: Callable[[], None]) -> Tensors:
+        seeds = self._network.seeds(noise, self._length)
+        rows = noise.total if self._device.type == "cuda" else max(32, CACHED_CELLS // self._length)
+        parts = [
+            self._generate(*(seed[start : start + rows] for seed in seeds)) for start in range(0, noise.total, rows)
+        ]
+        tick()
+        return self._columns.split(torch.cat(parts).float())
+
+
+class Rival(Learnt[R], Generic[R]):
+    settings: R
+
+    def _sized(self, cohort: Cohort, codec: Codec) -> R:
+        """Batch and width, where they are unset."""
+        training, model, columns = self._given.training, self._given.model, Columns(codec)
+        if model.hidden is None:
+            model = replace(model, hidden=WIDTH * columns.width)
+        if getattr(model, "noise", 1) is None:
+            model = replace(model, noise=columns.width)  # type: ignore[call-arg]
+        stays = round(len(cohort) * (1 - training.validation))
+        return replace(self._given, model=model, training=replace(training, batch=training.batch_for(stays)))
+
+    def _width(self, codec: Codec) -> int:
+        return self.settings.model.hidden or WIDTH * Columns(codec).width
+
+    def _drawer(
+        self, network: nn.Module, codec: Codec, device: torch.device, length: int, sampling: Drawing, say: Say
+    ) -> Drawer:
+        return Unrolled(network, Columns(codec), device, length, sampling, say)

@@ -1,0 +1,125 @@
+"""Settings of the rivals: what all have, and what only one has. Their presets say where the numbers come from."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from timediff.config import AnySettings, CodecSettings, TrainingSettings, above_zero, at_least_one
+
+
+@dataclass(frozen=True)
+class RecurrentSettings:
+    cell: Literal["lstm", "gru"] = "lstm"
+    hidden: int | None = None  # unset = 4 × the columns, as in the paper
+    layers: int = 2
+
+
+@dataclass(frozen=True)
+class ForcingModel(RecurrentSettings):
+    # First vectors are drawn from a distribution fitted to those of the training stays, or are theirs ("real", the
+    # paper's way): then the run folder holds the first vector of every training stay and cannot be shared.
+    first: Literal["fitted", "real"] = "fitted"
+
+
+@dataclass(frozen=True)
+class NoisyModel(RecurrentSettings):
+    noise: int | None = None  # random numbers a step; unset = as many as there are columns
+
+
+@dataclass(frozen=True)
+class Drawing:
+    precision: Literal["float32", "tf32", "bfloat16"] = "float32"  # of the network on a GPU
+    batch: int | None = None  # stays computed at once, rounded up to whole blocks of 500; unset = by device
+
+
+@dataclass(frozen=True)
+class AdversarialSettings:
+    lr: float = 1.0  # of the discriminator, times training.lr
+    rounds: int = 1  # of the discriminator, an update
+
+
+@dataclass(frozen=True)
+class RivalSettings(AnySettings):
+    model: RecurrentSettings = field(default_factory=RecurrentSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+    sampling: Drawing = field(default_factory=Drawing)
+    codec: CodecSettings = field(default_factory=CodecSettings)
+
+    def problems(self) -> list[str]:
+        found = super().problems()
+        found += at_least_one({
+            "model.hidden": self.model.hidden, "model.layers": self.model.layers, "sampling.batch": self.sampling.batch,
+        })  # fmt: skip
+        if self.training.lr is None:
+            found.append("training.lr is unset; expected a number above 0")
+        if self.codec.scale == "quantile":
+            found.append("codec.scale is 'quantile'; values of this generator lie in a range: training or bounds")
+        return found
+
+
+@dataclass(frozen=True)
+class TForcingSettings(RivalSettings):
+    model: ForcingModel = field(default_factory=ForcingModel)
+
+
+@dataclass(frozen=True)
+class AdversarialRival(RivalSettings):
+    """A loss of held-out stays says nothing of a game between players."""
+
+    adversarial: AdversarialSettings = field(default_factory=AdversarialSettings)
+
+    def problems(self) -> list[str]:
+        found = super().problems() + above_zero({"adversarial.lr": self.adversarial.lr})
+        found += at_least_one({"adversarial.rounds": self.adversarial.rounds})
+        if self.training.validation:
+            found.append("training.validation is for generators with one loss; of this one expected 0")
+        return found
+
+
+@dataclass(frozen=True)
+class PForcingSettings(AdversarialRival):
+    model: ForcingModel = field(default_factory=ForcingModel)
+
+
+@dataclass(frozen=True)
+class NoisyRival(AdversarialRival):
+    model: NoisyModel = field(default_factory=NoisyModel)
+
+    def problems(self) -> list[str]:
+        return super().problems() + at_least_one({"model.noise": self.model.noise})
+
+
+@dataclass(frozen=True)
+class RCGANSettings(NoisyRival):
+    pass
+
+
+@dataclass(frozen=True)
+class FreezingSettings(AdversarialSettings):
+    freeze: float = 0.7  # a player whose loss is below this share of the other's waits; 0 = none does
+
+
+@dataclass(frozen=True)
+class CRNNGANSettings(NoisyRival):
+    adversarial: FreezingSettings = field(default_factory=FreezingSettings)
+
+    def problems(self) -> list[str]:
+        freeze = self.adversarial.freeze
+        wrong = [f"adversarial.freeze is {freeze}; expected a share from 0 to 1"] if not 0 <= freeze <= 1 else []
+        return super().problems() + wrong
+
+
+@dataclass(frozen=True)
+class PhaseSettings:
+    embedding: float = 0.25  # share of the updates in which embedder and recovery learn alone
+    supervised: float = 0.25  # share in which the supervisor learns alone, after that
+
+
+@dataclass(frozen=True)
+class TimeGANSettings(NoisyRival):
+    phases: PhaseSettings = field(default_factory=PhaseSettings)
+
+    def problems(self) -> list[str]:
+        found, phases = super().problems(), self.phases
+        if min(phases.embedding, phases.supervised) < 0 or phases.embedding + phases.supervised >= 1:
+            found.append("phases.embedding and phases.supervised are shares, and must leave some for joint training")
+        return found

@@ -1,0 +1,30 @@
+"""Recurrent blocks that several networks share."""
+
+from typing import Any, Literal
+
+from torch import Tensor, nn
+
+Cell = Literal["lstm", "gru"]
+State = Any  # of an RNN between two steps: (h, c) of an LSTM, h of a GRU; None at the start
+
+
+class Recurrent(nn.Module):
+    """An RNN and a linear layer over its states: (B, L, inputs) → (B, L, outputs)."""
+
+    def __init__(
+        self, inputs: int, outputs: int, hidden: int, layers: int, cell: Cell, *, bidirectional: bool = False
+    ) -> None:
+        super().__init__()
+        kind = {"lstm": nn.LSTM, "gru": nn.GRU}[cell]
+        self.rnn = kind(inputs, hidden, layers, batch_first=True, bidirectional=bidirectional)
+        self.width = hidden * (1 + bidirectional)  # of the states
+        self.output = nn.Linear(self.width, outputs)
+
+    def states(self, x: Tensor, before: State = None) -> tuple[Tensor, State]:
+        """Those of the last layer, (B, L, width), and the state to go on from."""
+        found: tuple[Tensor, State] = self.rnn(x, before)
+        return found
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = self.output(self.states(x)[0])
+        return y

@@ -1,0 +1,193 @@
+"""The generators we are compared with: each learns, is resumed to the bit, and keeps no training stay."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from timediff.codec import Codec, carried
+from timediff.cohort import Cohort
+from timediff.config import generator_of, presets, resolve
+from timediff.errors import TimeDiffError
+from timediff.generators.columns import Columns
+from timediff.generators.first import Fitted
+from timediff.generators.registry import GENERATORS, chosen, generator
+from timediff.metrics.fidelity import fidelity
+from timediff.randomness import Noise
+from timediff.sources.simulated import simulate
+
+RIVALS = [name for name in GENERATORS if name != "timediff"]
+SMALL = {"model.hidden": 8, "training.batch": 16, "training.checkpoint_every": 1000}
+
+
+def rival(name: str, **changes: object):
+    given = {key.replace("__", "."): value for key, value in changes.items()}
+    return generator(name)(settings=resolve(GENERATORS[name].preset, assignments={**SMALL, **given}))
+
+
+def complete(stays: int, steps: int) -> Cohort:
+    """A simulated ICU in which everything was measured."""
+    cohort = simulate(stays, steps=steps, seed=0)
+    filled = {name: carried(values) for name, values in cohort.series.items()}
+    return replace(cohort, series={name: np.where(np.isnan(v), np.nanmean(v), v) for name, v in filled.items()})
+
+
+def errors(real: Cohort, synthetic: Cohort) -> dict[str, float]:
+    """How far marginals and autocorrelations are from the real ones."""
+    found = fidelity(real, synthetic, bootstrap=0)
+    distances = [score.value for score in found if score.what == "wasserstein" and score.feature]
+    (lags,) = (score.value for score in found if score.what == "autocorrelation")
+    return {"wasserstein": float(np.mean(distances)), "autocorrelation": lags}
+
+
+UPDATES = {"timegan": 300, "rcgan": 600, "crnngan": 500, "tforcing": 600, "pforcing": 200}
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_it_learns(name: str) -> None:
+    cohort = complete(500, steps=8)
+    changes = {"model__hidden": 24, "training__batch": 64, "training__lr": 3e-3}
+
+    def drawn(updates: int) -> Cohort:
+        made: Cohort = rival(name, training__steps=updates, **changes).fit(cohort, seed=0).sample(500, seed=1)
+        return made
+
+    before, after = errors(cohort, drawn(1)), errors(cohort, drawn(UPDATES[name]))
+    assert after["wasserstein"] < 0.7 * before["wasserstein"], (before, after)
+    assert after["autocorrelation"] < 0.7 * before["autocorrelation"], (before, after)
+
+
+@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("at", [2, 7])
+def test_stopped_and_resumed_it_is_the_same(name: str, at: int, mixed: Cohort, tmp_path: Path) -> None:
+    """Of TimeGAN in its first phase and in its last."""
+    short = {"training__steps": 10, "training__checkpoint_every": 1}
+    whole = rival(name, **short).fit(mixed, seed=3)
+
+    def stop(done: int, total: int, **values: float) -> None:
+        if done == at + 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rival(name, **short).fit(mixed, seed=3, run=tmp_path / "run", progress=stop)
+    said: list[str] = []
+    resumed = rival(name, **short).fit(mixed, seed=3, run=tmp_path / "run", resume=True, say=said.append)
+    assert said == [f"going on from update {at}"]
+    assert resumed.identity == whole.identity
+    assert rival(name, **short).fit(mixed, seed=4).identity != whole.identity
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_gru_and_other_sizes(name: str, mixed: Cohort) -> None:
+    model = rival(name, model__cell="gru", model__layers=1, model__hidden="unset", training__steps=1)
+    columns = Columns(Codec.fit(mixed)).width
+    assert model.plan(mixed)["width of each direction"] == 4 * columns
+    assert len(model.fit(mixed, seed=0).sample(3)) == 3
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_a_run_folder_holds_no_first_vector_unless_it_is_asked_to(name: str, mixed: Cohort, tmp_path: Path) -> None:
+    def kept(**changes: object) -> tuple[int, list[str]]:
+        said: list[str] = []
+        run = tmp_path / f"run-{len(changes)}"
+        rival(name, training__steps=2, **changes).fit(mixed, seed=0, run=run, say=said.append)
+        content = b"".join(path.read_bytes() for path in run.rglob("*") if path.is_file())
+        codec = Codec.fit(mixed)
+        encoded = codec.encode(mixed)
+        steps = Columns(codec).join(torch.from_numpy(encoded.continuous), torch.from_numpy(encoded.discrete)).numpy()
+        return sum(stay[0].tobytes() in content for stay in steps), said
+
+    assert kept() == (0, [])
+    if name in ("tforcing", "pforcing"):
+        count, said = kept(model__first="real")
+        assert count == len(mixed)
+        assert ["holds the first vector of every training stay" in line for line in said] == [True]
+
+
+def test_real_first_vectors_are_those_of_training_stays(mixed: Cohort) -> None:
+    made = rival("tforcing", training__steps=1, model__first="real").fit(mixed, seed=0).sample(40, seed=1)
+    pulses = set(mixed.series["pulse"][:, 0][~np.isnan(mixed.series["pulse"][:, 0])])
+    drawn = made.series["pulse"][:, 0]
+    assert set(drawn[~np.isnan(drawn)]) <= pulses
+
+
+def columns_of(cohort: Cohort) -> tuple[Columns, torch.Tensor]:
+    codec = Codec.fit(cohort)
+    encoded = codec.encode(cohort)
+    columns = Columns(codec)
+    return columns, columns.join(torch.from_numpy(encoded.continuous), torch.from_numpy(encoded.discrete))
+
+
+def test_columns_and_channels_are_each_others_inverse(mixed: Cohort) -> None:
+    encoded = Codec.fit(mixed).encode(mixed)
+    columns, joined = columns_of(mixed)
+    x, c = columns.split(joined)
+    assert joined.shape[-1] == columns.width
+    assert np.array_equal(x.numpy(), encoded.continuous)
+    assert np.array_equal(c.numpy(), encoded.discrete)
+
+
+@given(st.lists(st.floats(-3, 3, width=32), min_size=19, max_size=19))
+def test_whatever_a_method_makes_is_rounded_to_valid_classes(mixed: Cohort, numbers: list[float]) -> None:
+    columns, _ = columns_of(mixed)
+    values = torch.tensor(numbers).repeat(3)[: columns.width][None]
+    _, c = columns.split(values)
+    assert all(0 <= int(value) < k for value, k in zip(c[0], columns.classes, strict=True))
+
+
+def test_fitted_first_vectors_are_spread_and_correlated_like_the_real_ones() -> None:
+    columns, joined = columns_of(simulate(3000, steps=2, seed=0))
+    vectors = joined[:, 0]
+    first = Fitted(columns)
+    first.fit(vectors)
+    drawn = first.draw(Noise("sampling", [(0, 0)], [20_000], 20_000, torch.device("cpu")))
+    real, made = vectors.double().numpy(), drawn.double().numpy()
+    assert np.allclose(made.mean(axis=0), real.mean(axis=0), atol=0.03)
+    assert np.allclose(made.std(axis=0), real.std(axis=0), atol=0.03)
+    continuous = slice(0, columns.continuous)
+    gap = np.corrcoef(made[:, continuous].T) - np.corrcoef(real[:, continuous].T)
+    assert np.abs(gap).max() < 0.06
+    assert set(np.unique(made[:, columns.continuous :])) == {-1.0, 1.0}
+
+
+def test_rcgan_draws_labels_at_their_rate(mixed: Cohort) -> None:
+    made = rival("rcgan", training__steps=1).fit(mixed, seed=0).sample(4000, seed=1)
+    assert np.mean(made.label) == pytest.approx(np.mean(mixed.label), abs=0.03)
+
+
+def test_every_generator_has_a_preset_of_its_own_that_names_its_source() -> None:
+    for name, entry in GENERATORS.items():
+        assert generator_of(entry.preset) == name
+        assert chosen(name, None) == (name, entry.preset)
+        assert chosen(None, entry.preset) == (name, entry.preset)
+    assert chosen(None, None) == ("timediff", "fast")
+    assert set(presets()) >= set(RIVALS)
+
+
+def test_a_preset_of_another_generator_is_refused() -> None:
+    with pytest.raises(TimeDiffError, match="'fast' is for the generator timediff, not for timegan"):
+        chosen("timegan", "fast")
+    with pytest.raises(TimeDiffError, match="another generator"):
+        generator("timegan")("fast")
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value", "said"),
+    [
+        ("timegan", "phases.embedding", 0.9, "leave some for joint"),
+        ("timegan", "diffusion.steps", 5, "no setting diffusion;"),
+        ("rcgan", "adversarial.rounds", 0, "adversarial.rounds is 0"),
+        ("rcgan", "model.noise", 0, "model.noise is 0"),
+        ("crnngan", "training.validation", 0.1, "expected 0"),
+        ("tforcing", "model.first", "training", "one of fitted, real"),
+        ("tforcing", "codec.scale", "quantile", "lie in a range"),
+        ("pforcing", "adversarial.lr", -1, "above 0"),
+    ],
+)
+def test_mistaken_settings_are_named(name: str, path: str, value: object, said: str) -> None:
+    with pytest.raises(TimeDiffError, match=said):
+        resolve(name, assignments={path: value})
