@@ -58,8 +58,8 @@ def synchronize() -> None:
         torch.cuda.synchronize()
 
 
-def training(preset: str, shape: str, seconds: float) -> dict[str, Any]:
-    changes = {"training.steps": 1_000_000, "training.log_every": 10**9, "training.validation": 0.0}
+def training(preset: str, shape: str, seconds: float, more: dict[str, Any] | None = None) -> dict[str, Any]:
+    changes = {**(more or {}), "training.steps": 1_000_000, "training.log_every": 10**9, "training.validation": 0.0}
     model = td.generator(generator_of(preset))(settings=resolve(preset, assignments=changes))
     times: list[float] = []
 

@@ -14,7 +14,7 @@ from timediff.cohort import Cohort
 from timediff.config import generator_of, presets, resolve
 from timediff.errors import TimeDiffError
 from timediff.generators.columns import Columns
-from timediff.generators.first import Fitted
+from timediff.generators.first import Copula
 from timediff.generators.registry import GENERATORS, chosen, generator
 from timediff.metrics.fidelity import fidelity
 from timediff.randomness import Noise
@@ -22,6 +22,15 @@ from timediff.sources.simulated import simulate
 
 RIVALS = [name for name in GENERATORS if name != "timediff"]
 SMALL = {"model.hidden": 8, "training.batch": 16, "training.checkpoint_every": 1000}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """Networks this small gain nothing from a second one, and lose much where cores are shared."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def rival(name: str, **changes: object):
@@ -99,6 +108,8 @@ def test_a_run_folder_holds_no_first_vector_unless_it_is_asked_to(name: str, mix
         codec = Codec.fit(mixed)
         encoded = codec.encode(mixed)
         steps = Columns(codec).join(torch.from_numpy(encoded.continuous), torch.from_numpy(encoded.discrete)).numpy()
+        columns = steps[:, 0].T.copy()  # nor a whole column of them
+        assert ("first" in str(changes)) or not any(column.tobytes() in content for column in columns)
         return sum(stay[0].tobytes() in content for stay in steps), said
 
     assert kept() == (0, [])
@@ -142,7 +153,7 @@ def test_whatever_a_method_makes_is_rounded_to_valid_classes(mixed: Cohort, numb
 def test_fitted_first_vectors_are_spread_and_correlated_like_the_real_ones() -> None:
     columns, joined = columns_of(simulate(3000, steps=2, seed=0))
     vectors = joined[:, 0]
-    first = Fitted(columns)
+    first = Copula(columns)
     first.fit(vectors)
     drawn = first.draw(Noise("sampling", [(0, 0)], [20_000], 20_000, torch.device("cpu")))
     real, made = vectors.double().numpy(), drawn.double().numpy()
@@ -152,6 +163,36 @@ def test_fitted_first_vectors_are_spread_and_correlated_like_the_real_ones() -> 
     gap = np.corrcoef(made[:, continuous].T) - np.corrcoef(real[:, continuous].T)
     assert np.abs(gap).max() < 0.06
     assert set(np.unique(made[:, columns.continuous :])) == {-1.0, 1.0}
+
+
+def test_fitted_first_vectors_have_every_class_at_its_rate(mixed: Cohort) -> None:
+    """Of two, three and five classes."""
+    columns, joined = columns_of(mixed)
+    first = Copula(columns)
+    first.fit(joined[:, 0])
+    _, real = columns.split(joined[:, 0])
+    _, made = columns.split(first.draw(Noise("sampling", [(0, 0)], [20_000], 20_000, torch.device("cpu"))))
+    for i, k in enumerate(columns.classes):
+        rates = [(own[:, i].bincount(minlength=k) / len(own)).numpy() for own in (real, made)]
+        assert np.allclose(*rates, atol=0.02)
+    assert {2, 3, 5} <= set(columns.classes)
+
+
+@pytest.mark.parametrize("name", ["timegan", "tforcing", "pforcing"])
+def test_one_step_is_too_few_for_what_learns_the_next(name: str, mixed: Cohort) -> None:
+    with pytest.raises(TimeDiffError, match=f"{name} learns how one step follows from another"):
+        rival(name).plan(mixed.horizon(1))
+
+
+@pytest.mark.parametrize("name", ["rcgan", "crnngan"])
+def test_one_step_is_enough_for_the_others(name: str, mixed: Cohort) -> None:
+    assert len(rival(name, training__steps=1).fit(mixed.horizon(1), seed=0).sample(3)) == 3
+
+
+def test_a_run_of_another_generator_is_not_resumed(mixed: Cohort, tmp_path: Path) -> None:
+    rival("tforcing", training__steps=1).fit(mixed, seed=0, run=tmp_path / "run")
+    with pytest.raises(TimeDiffError, match="is a run of tforcing, not of pforcing"):
+        rival("pforcing", training__steps=1).fit(mixed, seed=0, run=tmp_path / "run", resume=True)
 
 
 def test_rcgan_draws_labels_at_their_rate(mixed: Cohort) -> None:

@@ -17,6 +17,7 @@ from timediff.config import Settings, TrainingSettings, resolve
 from timediff.errors import Lost, Stopped
 from timediff.generators.timediff import TimeDiff
 from timediff.training.loop import TOGETHER, train
+from timediff.training.turns import Turn
 from timediff.training.validation import Validation
 
 
@@ -87,6 +88,24 @@ def test_a_process_that_is_left_alone_while_it_looks_saves_what_it_has_seen(tmp_
     assert (tmp_path / "checkpoints" / "step-000000015").exists()
     assert len(looks) == 40 / 5  # none was missed, and none taken twice
     assert torch.equal(resumed["w"], whole["w"])
+
+
+def test_an_update_of_which_some_players_have_moved_and_others_not_is_not_saved(tmp_path: Path, monkeypatch):
+    two = SimpleNamespace(
+        device=torch.device("cpu"), num_processes=2, process_index=0, is_main_process=True, mixed_precision="no"
+    )
+    averaged: list[int] = []
+
+    def gone_at_the_sixth(value: torch.Tensor, accelerator: object) -> None:
+        averaged.append(1)
+        if len(averaged) == 6:
+            raise Lost("another process has ended")
+
+    monkeypatch.setattr("timediff.training.update.average", gone_at_the_sixth)
+    turns = (Turn(squared, "a"), Turn(squared, "b"))
+    with pytest.raises(Lost):
+        train(One(), turns, (torch.ones(20, 1),), settings(), seed=0, folder=tmp_path, accelerator=two)
+    assert not list((tmp_path / "checkpoints").glob("step-*"))
 
 
 def test_a_signal_that_comes_while_processes_agree_is_met_the_next_time(tmp_path: Path, monkeypatch):

@@ -298,7 +298,9 @@ def fit(
         if begun:
             found = Run.open(run)
             if generator not in (None, found.generator):
-                raise TimeDiffError(f"{run} is a run of {found.generator}, not of {generator}: resume it without that.")
+                raise TimeDiffError(
+                    f"{run} is a run of {found.generator}, not of {generator}: resume it as what it is."
+                )
             name, settings = found.generator, resolve(found.settings, config, given)
         model = lookup(name)(settings=settings)
         cohort = read_cohort(train)

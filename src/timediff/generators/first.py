@@ -34,39 +34,47 @@ class First(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
-class Fitted(First):
-    """A Gaussian copula: each column's quantiles, as means of at least ten stays, and their rank correlations."""
+class Copula(First):
+    """Each channel's distribution, and the channels' rank correlations.
 
-    knots: Tensor  # (columns, Q), ascending
-    factor: Tensor  # (columns, columns): A with A Aᵀ the correlation of normal scores
+    It keeps quantiles of a continuous channel, each the mean of at least ten stays, and of a discrete one the rates of
+    its classes.
+    """
+
+    knots: Tensor  # (continuous, Q), ascending
+    edges: Tensor  # (discrete, K) of the largest K: the share of classes up to each
+    factor: Tensor  # (channels, channels): A with A Aᵀ the correlation of normal scores
 
     def __init__(self, columns: Columns) -> None:
         super().__init__(columns)
-        self.register_buffer("knots", torch.zeros(columns.width, 1))
-        self.register_buffer("factor", torch.eye(columns.width))
+        continuous, classes = columns.continuous, columns.classes
+        self.register_buffer("knots", torch.zeros(continuous, 1))
+        self.register_buffer("edges", torch.ones(len(classes), max(classes, default=1)))
+        self.register_buffer("factor", torch.eye(continuous + len(classes)))
 
     def fit(self, vectors: Tensor) -> None:
-        n = len(vectors)
-        ordered = vectors.double().sort(dim=0).values
-        groups = ordered.tensor_split(max(1, min(MOST, n // FEWEST)))
+        x, c = self.columns.split(vectors)
+        groups = x.double().sort(dim=0).values.tensor_split(max(1, min(MOST, len(x) // FEWEST)))
         self.knots = torch.stack([group.mean(dim=0) for group in groups], dim=1).float()
-        scores = torch.special.ndtri((_ranks(vectors) + 0.5) / n)
+        rates = [own.bincount(minlength=self.edges.shape[1]) / len(c) for own in c.T]
+        self.edges = torch.stack([one.double().cumsum(0) for one in rates]).float() if rates else self.edges
+        scores = torch.special.ndtri((_ranks(torch.cat([x.double(), c.double()], dim=1)) + 0.5) / len(x))
         scores = (scores - scores.mean(dim=0)) / scores.std(dim=0).clamp(min=1e-6)
-        values, axes = torch.linalg.eigh(scores.T @ scores / n)
+        values, axes = torch.linalg.eigh(scores.T @ scores / len(x))
         self.factor = (axes * values.clamp(min=0).sqrt()).float()
 
     def draw(self, noise: Noise) -> Tensor:
-        scores = noise.normal(self.columns.width) @ self.factor.T
-        knots = self.knots.shape[1]
-        place = (torch.special.ndtr(scores) * knots - 0.5).clamp(0, knots - 1)  # among the knots
-        below = place.floor().long().clamp(max=max(0, knots - 2))
-        above = (below + 1).clamp(max=knots - 1)
-        low, high = (self.knots.T.gather(0, at) for at in (below, above))
-        vector = low + (high - low) * (place - below)
-        return self.columns.join(*self.columns.split(vector))  # its classes are valid ones
+        share = torch.special.ndtr(noise.normal(len(self.factor)) @ self.factor.T)
+        u, v = torch.split(share, [len(self.knots), len(self.edges)], dim=1)
+        c = (v[..., None] > self.edges[:, :-1]).sum(dim=-1)
+        last = self.knots.shape[1] - 1
+        place = (u * (last + 1) - 0.5).clamp(0, last)  # among the knots
+        below = place.floor().long().clamp(max=max(0, last - 1))
+        low, high = (self.knots.T.gather(0, at) for at in (below, (below + 1).clamp(max=last)))
+        return self.columns.join(low + (high - low) * (place - below), c)
 
 
-class Real(First):
+class Remembered(First):
     """The training stays' own, as in the paper: whoever has them has a part of every training stay."""
 
     vectors: Tensor  # (N, columns)
@@ -82,7 +90,7 @@ class Real(First):
         return self.vectors[noise.integers(len(self.vectors))]
 
 
-FIRST: dict[str, Callable[[Columns], First]] = {"fitted": Fitted, "real": Real}
+FIRST: dict[str, Callable[[Columns], First]] = {"fitted": Copula, "real": Remembered}
 
 
 def _ranks(vectors: Tensor) -> Tensor:

@@ -67,9 +67,8 @@ class Learnt(Generator, Generic[S]):
     ) -> None:
         given: Any = settings or resolve(preset or entry(self.name).preset, assignments=assignments)
         if not issubclass(type(given), settings_type(self.name)):
-            raise TimeDiffError(
-                f"the preset {preset!r} is for another generator than {self.name}: leave it out, or choose another."
-            )
+            what = "these settings are" if settings else f"the preset {preset!r} is"
+            raise TimeDiffError(f"{what} for another generator than {self.name}: leave it out, or choose another.")
         self.settings: S = given
         self._given: S = given
         self._fitted: Fitted | None = None
@@ -88,16 +87,16 @@ class Learnt(Generator, Generic[S]):
     ) -> Drawer:
         """How it draws stays of `length` steps."""
 
+    @abstractmethod
     def _sized(self, cohort: Cohort, codec: Codec) -> S:
         """The given settings with what the cohort decides."""
-        return self._given
+
+    @abstractmethod
+    def _width(self, codec: Codec) -> int:
+        """Of each direction of the network."""
 
     def _prepared(self, network: nn.Module, data: Tensors, codec: Codec, say: Say) -> None:
         """What a network is told of the training data before it learns."""
-
-    def _width(self, codec: Codec) -> int:
-        """Of each direction of the network."""
-        raise NotImplementedError
 
     @property
     def fitted(self) -> Fitted:
@@ -278,6 +277,8 @@ class Learnt(Generator, Generic[S]):
         if first and not (resume and path.exists()):  # resuming a run that never began is beginning it
             return Run.create(path, self.settings, codec, facts)
         run = Run.open(path)
+        if run.generator != self.name:
+            raise TimeDiffError(f"{path} is a run of {run.generator}, not of {self.name}: resume it as what it is.")
         if run.provenance.get("data_sha256") != facts["data_sha256"] or run.provenance.get("seed") != facts["seed"]:
             raise TimeDiffError(
                 f"{path} was started on other data or with another seed: resume with the same cohort and seed."

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from timediff.capture import Captured
 from timediff.codec import Codec
 from timediff.cohort import Cohort
+from timediff.errors import TimeDiffError
 from timediff.generators.columns import Columns
 from timediff.generators.learnt import Drawer, Learnt, Tensors
 from timediff.generators.settings import Drawing, RivalSettings
@@ -20,7 +21,6 @@ from timediff.randomness import Noise
 WIDTH = 4  # times the columns, as in the paper
 
 R = TypeVar("R", bound=RivalSettings)
-N = TypeVar("N", bound=nn.Module)
 
 
 class Drawn(Protocol):
@@ -45,7 +45,7 @@ class Unrolled:
         self._columns, self._length, self._device = columns, length, device
 
         def generate(*seeds: Tensor) -> Tensor:
-            with arithmetic(sampling.precision):
+            with arithmetic(sampling.precision if device.type == "cuda" else "float32"):
                 return self._network.generate(*seeds, length=length)
 
         self._generate = Captured(generate, device, say=say)
@@ -62,9 +62,15 @@ class Unrolled:
 
 class Rival(Learnt[R], Generic[R]):
     settings: R
+    fewest_steps: ClassVar[int] = 1  # that it can learn from
 
     def _sized(self, cohort: Cohort, codec: Codec) -> R:
         """Batch and width, where they are unset."""
+        if cohort.schema.steps < self.fewest_steps:
+            raise TimeDiffError(
+                f"the stays have {cohort.schema.steps} step; {self.name} learns how one step follows from another, and "
+                f"needs at least {self.fewest_steps}."
+            )
         training, model, columns = self._given.training, self._given.model, Columns(codec)
         if model.hidden is None:
             model = replace(model, hidden=WIDTH * columns.width)

@@ -61,6 +61,8 @@ class Predictor(nn.Module):
 class Forcing(Rival[F], Generic[F]):
     """What both kinds of forcing share: where first vectors come from."""
 
+    fewest_steps: ClassVar[int] = 2
+
     def _prepared(self, network: nn.Module, data: Tensors, codec: Codec, say: Say) -> None:
         assert isinstance(network, Predictor)
         network.first.fit(Columns(codec).join(*(part[:, 0] for part in data)))

@@ -66,6 +66,7 @@ class TimeGANNetwork(nn.Module):
 
 class TimeGAN(Rival[TimeGANSettings]):
     name: ClassVar[str] = "timegan"
+    fewest_steps: ClassVar[int] = 2
 
     def _build(self, codec: Codec) -> nn.Module:
         return TimeGANNetwork(Columns(codec), self.settings, self._width(codec))

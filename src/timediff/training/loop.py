@@ -91,11 +91,11 @@ def train(
 
     @contextmanager
     def saved_if_alone() -> Iterator[None]:
-        """If another process has gone, what this one has is whole: a step is taken by all or by none."""
+        """If another process has gone, what this one has is saved if it is whole: a turn is taken by all or by none."""
         try:
             yield
         except Lost:
-            if done > written and accelerator.is_main_process:
+            if done > written and update.whole and accelerator.is_main_process:
                 if judge and unlooked:  # the first one's loss is what the others would have been told
                     judge.look(ema.weights, done)
                 _require_numbers(0.0, network, done, settings, written if folder else None)

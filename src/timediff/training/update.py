@@ -36,9 +36,21 @@ class Update:
         accelerator: Accelerator, say: Say = unheard,
     ) -> None:  # fmt: skip
         self.batch = settings.batch_for(len(data[0]))
+        self.whole = True  # no update is half done: some players have moved, and others not yet
         order = Order(len(data[0]), self.batch, seed, accelerator.device)
         self._players = [
-            Player(network, turn, data, optimizer, settings, order, seed=seed, accelerator=accelerator, say=say)
+            Player(
+                network,
+                turn,
+                data,
+                optimizer,
+                settings,
+                order,
+                seed=seed,
+                accelerator=accelerator,
+                say=say,
+                alone=len(turns) == 1,
+            )
             for turn, optimizer in zip(turns, optimizers, strict=True)
         ]
         most = max(turn.times for turn in turns)
@@ -52,8 +64,10 @@ class Update:
         for number, player in enumerate(self._plays):
             if player.turn.at(step):
                 player(step, step * len(self._plays) + number, lr)
+                self.whole = False
         self._ema_share.fill_(self._ema.share(step))
         self._average()
+        self.whole = True
 
     def take(self) -> dict[str, float]:
         """The means of the losses since they were last taken; of several players their totals by name too."""
@@ -79,9 +93,9 @@ class Player:
 
     def __init__(
         self, network: nn.Module, turn: Turn, data: tuple[Tensor, ...], optimizer: torch.optim.Optimizer,
-        settings: TrainingSettings, order: Order, *, seed: int, accelerator: Accelerator, say: Say,
+        settings: TrainingSettings, order: Order, *, seed: int, accelerator: Accelerator, say: Say, alone: bool,
     ) -> None:  # fmt: skip
-        self.turn = turn
+        self.turn, self._alone = turn, alone
         self._network, self._data, self._order = network, data, order
         self._optimizer, self._settings, self._say = optimizer, settings, say
         self._seed, self._accelerator = seed, accelerator
@@ -153,7 +167,7 @@ class Player:
         # Outside of the handler, which keeps what was half computed alive.
         self._rows = -(-self._rows // 2)
         self._record(enabled=False)  # parts that fill the memory keep a GPU busy as they are
-        make_room()
+        make_room(recorded=not self._alone)
         self._gradient.zero_()
         for name, total in self._sums.items():  # of the batches that did fit, which are computed again
             total.copy_(before.get(name, torch.zeros_like(total)))
