@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from timediff.codec import Codec
-
-Tensors = tuple[Tensor, Tensor]
+from timediff.generators.learnt import Tensors
 
 
 class Columns:

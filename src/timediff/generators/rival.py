@@ -13,7 +13,7 @@ from timediff.cohort import Cohort
 from timediff.errors import TimeDiffError
 from timediff.generators.columns import Columns
 from timediff.generators.learnt import Drawer, Learnt, Tensors
-from timediff.generators.settings import Drawing, RivalSettings
+from timediff.generators.settings import Drawing, NoisyModel, RivalSettings
 from timediff.networks.inference import CACHED_CELLS, arithmetic
 from timediff.progress import Say
 from timediff.randomness import Noise
@@ -74,8 +74,8 @@ class Rival(Learnt[R], Generic[R]):
         training, model, columns = self._given.training, self._given.model, Columns(codec)
         if model.hidden is None:
             model = replace(model, hidden=WIDTH * columns.width)
-        if getattr(model, "noise", 1) is None:
-            model = replace(model, noise=columns.width)  # type: ignore[call-arg]
+        if isinstance(model, NoisyModel) and model.noise is None:
+            model = replace(model, noise=columns.width)
         stays = round(len(cohort) * (1 - training.validation))
         return replace(self._given, model=model, training=replace(training, batch=training.batch_for(stays)))
 
