@@ -85,7 +85,7 @@ def training(cohort: td.Cohort, seconds: float, **changes: Any) -> dict[str, Any
 
 def sampling(model: td.TimeDiff, **options: Any) -> dict[str, Any]:
     """Two compute batches, after one to warm up."""
-    from timediff.generators.timediff import CELLS_AT_ONCE
+    from timediff.generators.learnt import CELLS_AT_ONCE
     from timediff.randomness import BLOCK
 
     most = BLOCK * max(1, CELLS_AT_ONCE // (BLOCK * model.schema.steps))

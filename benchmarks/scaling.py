@@ -23,7 +23,7 @@ from timediff.capture import make_room
 from timediff.config import resolve
 from timediff.diffusion.samplers import multistep
 from timediff.diffusion.staged import StagedDiffusion
-from timediff.generators.timediff import CELLS_AT_ONCE
+from timediff.generators.learnt import CELLS_AT_ONCE
 from timediff.networks.brnn import BidirectionalRNN
 from timediff.networks.chain import Chain
 from timediff.networks.inference import arithmetic, fastest

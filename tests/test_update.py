@@ -13,6 +13,7 @@ from timediff.cohort import Cohort, concatenate
 from timediff.config import TrainingSettings, resolve
 from timediff.errors import TimeDiffError
 from timediff.generators.timediff import TimeDiff
+from timediff.networks.inference import fastest
 from timediff.randomness import Noise, Share
 from timediff.training.ema import EMA
 from timediff.training.loop import make_accelerator, make_optimizer
@@ -238,21 +239,46 @@ def test_a_stay_longer_than_those_learnt_from_is_said(icu: Cohort) -> None:
     assert "stays of 12 steps" in said[0]
 
 
-def test_sampling_that_does_not_fit_is_halved(icu: Cohort, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("times", "told"), [(2, ["1,000", "500"]), (5, ["1,000", "500", "250", "125", "62"]), (11, None)]
+)
+def test_sampling_that_does_not_fit_is_halved(
+    icu: Cohort, monkeypatch: pytest.MonkeyPatch, times: int, told: list[str] | None
+) -> None:
+    """First the stays that are drawn at once, down to a block; then those of it that the network computes at once."""
     settings = resolve("fast", assignments={"model.hidden": 4, "training.steps": 1, "sampling.steps": 3})
     model = TimeDiff(settings=settings).fit(icu, seed=0)
     whole = model.sample(1700, seed=1, batch=500)
-    rnn, said, tries = model.fitted.network.rnn, list[str](), iter(range(2))
+    rnn, said, tries = model.fitted.network.rnn, list[str](), iter(range(times))
     forward = rnn.forward
 
-    def full_twice(x: Tensor, t: Tensor) -> Tensor:
+    def full_at_first(x: Tensor, t: Tensor) -> Tensor:
         if next(tries, None) is not None:
             raise torch.OutOfMemoryError("CUDA out of memory.")
         drawn: Tensor = forward(x, t)
         return drawn
 
-    monkeypatch.setattr(rnn, "forward", full_twice)
+    monkeypatch.setattr(rnn, "forward", full_at_first)
+    if told is None:
+        with pytest.raises(TimeDiffError, match="does not hold one stay of 12 steps"):
+            list(model.stream(1700, seed=1, batch=1700))
+        return
     parts = list(model.stream(1700, seed=1, batch=1700, say=said.append))
     assert [len(part) for part in parts] == [500, 500, 500, 200]
-    assert [line.split(":")[1].split()[0] for line in said] == ["1,000", "500"]
+    assert [line.split(":")[1].split()[0] for line in said] == told
     assert concatenate(parts).digest() == whole.digest()
+
+
+def test_a_gpu_that_holds_few_rows_computes_the_same_in_slices() -> None:
+    network, device = nn.Linear(3, 3), torch.device("meta")  # stands for a GPU: it is not the CPU
+    x = torch.randn(10, 4, 3)
+    seen: list[int] = []
+
+    def denoise(part: Tensor, t: Tensor) -> Tensor:
+        seen.append(len(part))
+        y: Tensor = network(part)
+        return y
+
+    few = fastest(denoise, device, 4, rows=4)  # type: ignore[arg-type]
+    assert torch.allclose(few(x, torch.zeros(10)), network(x))  # type: ignore[operator]
+    assert seen == [4, 4, 2]

@@ -83,9 +83,10 @@ class Learnt(Generator, Generic[S]):
 
     @abstractmethod
     def _drawer(
-        self, network: nn.Module, codec: Codec, device: torch.device, length: int, sampling: Any, say: Say
-    ) -> Drawer:
-        """How it draws stays of `length` steps."""
+        self, network: nn.Module, codec: Codec, device: torch.device, length: int, sampling: Any, say: Say,
+        rows: int | None = None,
+    ) -> Drawer:  # fmt: skip
+        """How it draws stays of `length` steps; its network computes no more than `rows` of them at once."""
 
     @abstractmethod
     def _sized(self, cohort: Cohort, codec: Codec) -> S:
@@ -215,6 +216,7 @@ class Learnt(Generator, Generic[S]):
             network = self.fitted.network.to(device)
         draw = self._drawer(network, self.fitted.codec, device, length, sampling, say)
         batch, start = _compute_batch(n, length, sampling.batch, device), skip
+        rows: int | None = None  # fewer than a block, where a GPU does not hold one
         done = begun = 0  # calls of the network, and those before the batch in hand
 
         def tick() -> None:
@@ -230,14 +232,22 @@ class Learnt(Generator, Generic[S]):
                     x, c = draw(noise, tick)
                     encoded = Encoded(x.cpu().numpy(), c.to(torch.int32).cpu().numpy())
             except RuntimeError as error:
-                if batch == BLOCK or not is_full(error):
+                if not is_full(error):
                     raise
+                if rows == 1:
+                    raise TimeDiffError(
+                        f"the GPU's memory does not hold one stay of {length:,} steps: a GPU with more of it, or a "
+                        "smaller model.hidden, would."
+                    ) from error
                 encoded = None
             if encoded is None:  # outside of the handler, which keeps what was half computed alive
-                batch = BLOCK * -(-batch // BLOCK // 2)
-                draw = self._drawer(network, self.fitted.codec, device, length, sampling, say)
+                if batch > BLOCK:
+                    batch = BLOCK * -(-batch // BLOCK // 2)
+                else:
+                    rows = (rows or BLOCK) // 2
+                draw = self._drawer(network, self.fitted.codec, device, length, sampling, say, rows)
                 make_room()
-                say(f"the GPU's memory is full: {batch:,} stays are drawn at once from now on")
+                say(f"the GPU's memory is full: {rows or batch:,} stays are drawn at once from now on")
                 continue
             yield start, encoded
             start += batch

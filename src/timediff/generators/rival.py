@@ -39,20 +39,22 @@ class Unrolled:
     calls = 1
 
     def __init__(
-        self, network: Any, columns: Columns, device: torch.device, length: int, sampling: Drawing, say: Say
-    ) -> None:
+        self, network: Any, columns: Columns, device: torch.device, length: int, sampling: Drawing, say: Say,
+        rows: int | None,
+    ) -> None:  # fmt: skip
         self._network: Drawn = network
-        self._columns, self._length, self._device = columns, length, device
+        self._columns, self._length = columns, length
+        self._rows = max(32, CACHED_CELLS // length) if device.type == "cpu" else rows
 
         def generate(*seeds: Tensor) -> Tensor:
             with arithmetic(sampling.precision if device.type == "cuda" else "float32"):
                 return self._network.generate(*seeds, length=length)
 
-        self._generate = Captured(generate, device, say=say)
+        self._generate = Captured(generate, device, enabled=rows is None, say=say)
 
     def __call__(self, noise: Noise, tick: Callable[[], None]) -> Tensors:
         seeds = self._network.seeds(noise, self._length)
-        rows = noise.total if self._device.type == "cuda" else max(32, CACHED_CELLS // self._length)
+        rows = self._rows or noise.total
         parts = [
             self._generate(*(seed[start : start + rows] for seed in seeds)) for start in range(0, noise.total, rows)
         ]
@@ -83,6 +85,7 @@ class Rival(Learnt[R], Generic[R]):
         return self.settings.model.hidden or WIDTH * Columns(codec).width
 
     def _drawer(
-        self, network: nn.Module, codec: Codec, device: torch.device, length: int, sampling: Drawing, say: Say
-    ) -> Drawer:
-        return Unrolled(network, Columns(codec), device, length, sampling, say)
+        self, network: nn.Module, codec: Codec, device: torch.device, length: int, sampling: Drawing, say: Say,
+        rows: int | None = None,
+    ) -> Drawer:  # fmt: skip
+        return Unrolled(network, Columns(codec), device, length, sampling, say, rows)

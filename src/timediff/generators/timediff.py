@@ -64,10 +64,11 @@ class TimeDiff(Learnt[Settings]):
         return (Turn(objective),)
 
     def _drawer(
-        self, network: nn.Module, codec: Codec, device: torch.device, length: int, sampling: SamplingSettings, say: Say
-    ) -> Denoising:
+        self, network: nn.Module, codec: Codec, device: torch.device, length: int, sampling: SamplingSettings, say: Say,
+        rows: int | None = None,
+    ) -> Denoising:  # fmt: skip
         process = self._process(codec, device)
-        denoise = fastest(network, device, length, sampling.precision, say)
+        denoise = fastest(network, device, length, sampling.precision, say, rows)
         sampler = SAMPLERS[self.settings.diffusion.process][sampling.sampler]
         return Denoising(sampler, process, denoise, length, process.schedule(sampling.steps, length))
 

@@ -28,15 +28,21 @@ class Assembled:
 
 
 def fastest(
-    network: nn.Module, device: torch.device, length: int, precision: Precision = "float32", say: Say = unheard
-) -> Denoiser | Assembled:
-    """The same function as the network, to rounding, as this device computes it soonest."""
+    network: nn.Module, device: torch.device, length: int, precision: Precision = "float32", say: Say = unheard,
+    rows: int | None = None,
+) -> Denoiser | Assembled:  # fmt: skip
+    """The same function as the network, to rounding, as this device computes it soonest.
+
+    With `rows` a GPU computes so many stays at once: those that its memory holds.
+    """
     if isinstance(network, StagedNetwork):
-        return Assembled(_denoiser(network.rnn, device, length, precision, say), network.cells, network.stay)
-    return _denoiser(network, device, length, precision, say)
+        return Assembled(_denoiser(network.rnn, device, length, precision, say, rows), network.cells, network.stay)
+    return _denoiser(network, device, length, precision, say, rows)
 
 
-def _denoiser(network: nn.Module, device: torch.device, length: int, precision: Precision, say: Say) -> Denoiser:
+def _denoiser(
+    network: nn.Module, device: torch.device, length: int, precision: Precision, say: Say, rows: int | None
+) -> Denoiser:
     if device.type == "cpu":
         return in_slices(network, max(32, CACHED_CELLS // length))
 
@@ -45,10 +51,10 @@ def _denoiser(network: nn.Module, device: torch.device, length: int, precision: 
             output: Tensor = network(x, t)
             return output
 
-    return Captured(rounded, device, say=say)
+    return in_slices(rounded, rows) if rows else Captured(rounded, device, say=say)
 
 
-def in_slices(network: nn.Module, rows: int) -> Denoiser:
+def in_slices(network: Denoiser, rows: int) -> Denoiser:
     """The network on a few stays at a time: what a CPU's cache holds is done sooner than the whole batch at once."""
 
     def denoise(x: Tensor, t: Tensor) -> Tensor:
