@@ -25,6 +25,8 @@ import torch
 import throughput
 import timediff as td
 from timediff.config import resolve
+from timediff.generators.learnt import CELLS_AT_ONCE
+from timediff.randomness import BLOCK
 
 AUTHORS = {  # stays a second: training, sampling in batches of 100, sampling in batches of 2,000
     "mimic3": (1802, 23.7, 393),
@@ -85,9 +87,6 @@ def training(cohort: td.Cohort, seconds: float, **changes: Any) -> dict[str, Any
 
 def sampling(model: td.TimeDiff, **options: Any) -> dict[str, Any]:
     """Two compute batches, after one to warm up."""
-    from timediff.generators.learnt import CELLS_AT_ONCE
-    from timediff.randomness import BLOCK
-
     most = BLOCK * max(1, CELLS_AT_ONCE // (BLOCK * model.schema.steps))
     model.sample(BLOCK, seed=1, **options)
     torch.cuda.reset_peak_memory_stats()

@@ -7,6 +7,7 @@ steps, 31 columns). Milliseconds are the median of seven calls, all ways in the 
 the eager network. What samplers use is `networks/inference.py`.
 """
 
+import argparse
 import json
 import os
 import time
@@ -52,6 +53,7 @@ def milliseconds(call: Callable[[], Any], expected: Tensor) -> Any:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     warnings.simplefilter("ignore")
     torch.manual_seed(0)
     network = BidirectionalRNN(COLUMNS, 64, outputs=OUTPUTS, dropout=0.1, early=True).eval()

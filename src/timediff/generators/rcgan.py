@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from timediff.codec import Codec
-from timediff.generators.adversarial import called_fake, called_real
+from timediff.generators.adversarial import called_fake, called_real, nudged, roughness
 from timediff.generators.columns import Columns
 from timediff.generators.learnt import Tensors
 from timediff.generators.rival import Rival
@@ -78,8 +78,14 @@ class RCGAN(Rival[RCGANSettings]):
         def judge(network: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
             with torch.no_grad():
                 gan, made = drawn(network, batch[0], noise)
-            real, fake = gan.discriminator(torch.cat([columns.join(*batch), made])).chunk(2)
-            return {"total": called_real(real) + called_fake(fake)}
+            series = torch.cat([columns.join(*batch), made])
+            if not adversarial.smooth:
+                real, fake = gan.discriminator(series).chunk(2)
+                return {"total": called_real(real) + called_fake(fake)}
+            logits, moved = gan.discriminator(torch.cat([series, nudged(series, noise)])).chunk(2)
+            real, fake = logits.chunk(2)
+            told, rough = called_real(real) + called_fake(fake), roughness(logits, moved)
+            return {"total": told + adversarial.smooth * rough, "told": told, "rough": rough}
 
         return (
             Turn(judge, "discriminator", ("discriminator",), adversarial.lr, adversarial.rounds),

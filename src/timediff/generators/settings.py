@@ -89,8 +89,18 @@ class NoisyRival(AdversarialRival):
 
 
 @dataclass(frozen=True)
+class SmoothedSettings(AdversarialSettings):
+    smooth: float = 0.0  # weight of the discriminator's squared slope in its loss
+
+
+@dataclass(frozen=True)
 class RCGANSettings(NoisyRival):
-    pass
+    adversarial: SmoothedSettings = field(default_factory=SmoothedSettings)
+
+    def problems(self) -> list[str]:
+        smooth = self.adversarial.smooth
+        wrong = [f"adversarial.smooth is {smooth}; expected a weight of 0 or more"] if smooth < 0 else []
+        return super().problems() + wrong
 
 
 @dataclass(frozen=True)
