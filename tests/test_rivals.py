@@ -13,9 +13,12 @@ from timediff.codec import Codec, carried
 from timediff.cohort import Cohort
 from timediff.config import generator_of, presets, resolve
 from timediff.errors import TimeDiffError
+from timediff.generators.adversarial import nudged, roughness
 from timediff.generators.columns import Columns
 from timediff.generators.first import Copula
+from timediff.generators.pforcing import Professor
 from timediff.generators.registry import GENERATORS, chosen, generator
+from timediff.generators.settings import NoisyForcing
 from timediff.metrics.fidelity import fidelity
 from timediff.randomness import Noise
 from timediff.sources.simulated import simulate
@@ -197,6 +200,28 @@ def test_a_run_of_another_generator_is_not_resumed(mixed: Cohort, tmp_path: Path
         rival("pforcing", training__steps=1).fit(mixed, seed=0, run=tmp_path / "run", resume=True)
 
 
+def test_roughness_is_the_squared_norm_of_the_gradient() -> None:
+    """Exactly so, on average, for logits that are linear in the series: wᵀ x has the gradient w."""
+    stays, weights = 20_000, torch.tensor([[0.5, -2.0], [1.0, 0.25], [0.0, 3.0]])
+    series = torch.randn(2 * stays, 3, 2, generator=torch.Generator().manual_seed(0))
+    moved = nudged(series, Noise("training", [(0, 0, 0)], [stays], stays, torch.device("cpu")))
+    logits = [(one.double() * weights).sum(dim=(1, 2))[:, None] for one in (series, moved)]
+    assert roughness(*logits).item() == pytest.approx(weights.square().sum().item(), rel=0.03)
+    assert roughness(logits[0], logits[0]) == 0
+
+
+def test_p_forcing_sees_real_steps_where_it_was_forced_and_its_own_where_it_ran_freely(mixed: Cohort) -> None:
+    columns, x = columns_of(mixed)
+    network = Professor(columns, NoisyForcing(noise=3), 8)
+    x = x[:10]
+    noise = Noise("training", [(0, 0, 0)], [10], 10, torch.device("cpu"))
+    error, behaviour = network.both(x, noise)
+    forced, free = behaviour[..., network.rnn.width :].chunk(2)
+    assert torch.equal(forced, x[:, 1:])
+    assert not torch.allclose(free, x[:, 1:], atol=0.1)
+    assert error > 0
+
+
 def test_rcgan_draws_labels_at_their_rate(mixed: Cohort) -> None:
     made = rival("rcgan", training__steps=1).fit(mixed, seed=0).sample(4000, seed=1)
     assert np.mean(made.label) == pytest.approx(np.mean(mixed.label), abs=0.03)
@@ -229,6 +254,9 @@ def test_a_preset_of_another_generator_is_refused() -> None:
         ("tforcing", "model.first", "training", "one of fitted, real"),
         ("tforcing", "codec.scale", "quantile", "lie in a range"),
         ("pforcing", "adversarial.lr", -1, "above 0"),
+        ("pforcing", "adversarial.enough", 1.5, "a share from 0 to 1"),
+        ("pforcing", "model.noise", 0, "model.noise is 0"),
+        ("rcgan", "adversarial.smooth", -1, "a weight of 0 or more"),
     ],
 )
 def test_mistaken_settings_are_named(name: str, path: str, value: object, said: str) -> None:

@@ -24,15 +24,15 @@ def accuracy(real: Tensor, fake: Tensor) -> Tensor:
 
 
 def nudged(series: Tensor, noise: Noise) -> Tensor:
-    """Stays and as many made ones (2 B, L, P), each moved a little in a random direction."""
+    """Series of B stays and as many made ones (2 B, L, P), each moved a little in a random direction."""
     directions = [noise.normal(*series.shape[1:]) for _ in range(2)]
     return series + NUDGE * torch.cat(directions)
 
 
 def roughness(logits: Tensor, moved: Tensor) -> Tensor:
-    """The squared slope of a stay's mean logit, from logits (B, L, 1) of stays and of the same, nudged.
+    """The squared slope of a stay's mean logit, from logits (B, …) of stays and of the same, nudged.
 
     On average it is the squared norm of the gradient (Mescheder et al. 2018, R1 and R2), which cuDNN's RNNs could not
     take part in: it would have to be differentiated once more.
     """
-    return ((moved - logits).float().mean(dim=(1, 2)) / NUDGE).square().mean()
+    return ((moved - logits).float().flatten(1).mean(dim=1) / NUDGE).square().mean()

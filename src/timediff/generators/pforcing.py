@@ -1,7 +1,8 @@
 """P-Forcing: teacher forcing, and a discriminator that must not tell forced from free running (Lamb et al. 2016).
 
-It sees the behaviour of the network, its states and predictions. It learns while it is right less often than in 99 % of
-all cases, and is listened to while it is right in more than 75 %, as in the paper.
+It sees the behaviour of the network: its states, and the steps that follow, real ones or its own. As in the paper it
+learns while it is right less often than in 99 % of all cases, and is listened to while it is right in more than 75 %.
+Their networks draw from what they predict; here they are given noise at every step.
 """
 
 from typing import ClassVar
@@ -11,30 +12,33 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
 from timediff.codec import Codec
-from timediff.generators.adversarial import accuracy, called_fake, called_real
+from timediff.generators.adversarial import accuracy, called_fake, called_real, nudged, roughness
 from timediff.generators.columns import Columns
-from timediff.generators.learnt import Tensors
-from timediff.generators.settings import ForcingModel, PForcingSettings
+from timediff.generators.settings import NoisyForcing, PForcingSettings
 from timediff.generators.tforcing import Forcing, Predictor
 from timediff.networks.recurrent import Recurrent
 from timediff.randomness import Noise
 from timediff.training.turns import Turn
 
-LISTENED_TO, STRONG_ENOUGH = 0.75, 0.99  # accuracies
-
 
 class Professor(Predictor):
-    def __init__(self, columns: Columns, model: ForcingModel, hidden: int) -> None:
-        super().__init__(columns, model, hidden)
+    def __init__(self, columns: Columns, model: NoisyForcing, hidden: int) -> None:
+        super().__init__(columns, model, hidden, noise=model.noise or columns.width)
         seen = self.rnn.width + columns.width
         self.behaviour = Recurrent(seen, hidden, hidden, model.layers, model.cell, bidirectional=True)
         self.verdict = nn.Sequential(nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1))
 
-    def judged(self, forced: Tensors, free: Tensors) -> Tensors:
-        """Logits (B, 1) of either behaviour, above 0 where it is taken for that of forced running."""
-        both = torch.cat([torch.cat(behaviour, dim=-1) for behaviour in (forced, free)])
-        real, fake = self.verdict(self.behaviour(both).mean(dim=1)).chunk(2)
-        return real, fake
+    def both(self, x: Tensor, noise: Noise) -> tuple[Tensor, Tensor]:
+        """The error of its predictions, and its behaviour (2 B, L − 1, …), forced by real stays and free after them."""
+        z, other = (self.drawn(noise, x.shape[1]) for _ in range(2))
+        (predictions, forced), (steps, free) = self.forced(x, z), self.free(x[:, 0], other)
+        behaviour = torch.cat([torch.cat([forced, free]), torch.cat([x[:, 1:], steps]).to(forced.dtype)], dim=-1)
+        return mse_loss(predictions.float(), x[:, 1:]), behaviour
+
+    def judged(self, behaviour: Tensor) -> Tensor:
+        """Logits (B, 1), above 0 where it is taken for that of forced running."""
+        logits: Tensor = self.verdict(self.behaviour(behaviour).mean(dim=1))
+        return logits
 
 
 class PForcing(Forcing[PForcingSettings]):
@@ -48,23 +52,21 @@ class PForcing(Forcing[PForcingSettings]):
 
         def predict(network: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
             assert isinstance(network, Professor)
-            x = columns.join(*batch)
-            forced, free = network.forced(x), network.free(x[:, 0], x.shape[1])
+            error, behaviour = network.both(columns.join(*batch), noise)
+            real, fake = network.judged(behaviour).chunk(2)
+            heard = accuracy(real, fake) > adversarial.listen
             # −log p of a Gaussian whose variance is the error's own, so that it weighs about as much as the verdict.
-            error = mse_loss(forced[0].float(), x[:, 1:])
-            real, fake = network.judged(forced, free)
-            heard = accuracy(real, fake) > LISTENED_TO
             return {"total": error.log() / 2 + heard * called_real(fake), "error": error}
 
         def judge(network: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
             assert isinstance(network, Professor)
-            x = columns.join(*batch)
             with torch.no_grad():
-                forced, free = network.forced(x), network.free(x[:, 0], x.shape[1])
-            real, fake = network.judged(forced, free)
-            right = accuracy(real, fake)
-            total = called_real(real) + called_fake(fake)
-            return {"total": total, "accuracy": right, "skip": (right > STRONG_ENOUGH).float()}
+                _, behaviour = network.both(columns.join(*batch), noise)
+            logits, moved = network.judged(torch.cat([behaviour, nudged(behaviour, noise)])).chunk(2)
+            real, fake = logits.chunk(2)
+            told, right = called_real(real) + called_fake(fake), accuracy(real, fake)
+            total = told + adversarial.smooth * roughness(logits, moved)
+            return {"total": total, "accuracy": right, "skip": (right > adversarial.enough).float()}
 
         return (
             Turn(predict, "generator", ("rnn",)),

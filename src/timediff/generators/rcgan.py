@@ -79,9 +79,6 @@ class RCGAN(Rival[RCGANSettings]):
             with torch.no_grad():
                 gan, made = drawn(network, batch[0], noise)
             series = torch.cat([columns.join(*batch), made])
-            if not adversarial.smooth:
-                real, fake = gan.discriminator(series).chunk(2)
-                return {"total": called_real(real) + called_fake(fake)}
             logits, moved = gan.discriminator(torch.cat([series, nudged(series, noise)])).chunk(2)
             real, fake = logits.chunk(2)
             told, rough = called_real(real) + called_fake(fake), roughness(logits, moved)

@@ -76,11 +76,6 @@ class AdversarialRival(RivalSettings):
 
 
 @dataclass(frozen=True)
-class PForcingSettings(AdversarialRival):
-    model: ForcingModel = field(default_factory=ForcingModel)
-
-
-@dataclass(frozen=True)
 class NoisyRival(AdversarialRival):
     model: NoisyModel = field(default_factory=NoisyModel)
 
@@ -92,15 +87,43 @@ class NoisyRival(AdversarialRival):
 class SmoothedSettings(AdversarialSettings):
     smooth: float = 0.0  # weight of the discriminator's squared slope in its loss
 
+    def problems(self) -> list[str]:
+        wrong = f"adversarial.smooth is {self.smooth}; expected a weight of 0 or more"
+        return [wrong] if self.smooth < 0 else []
+
 
 @dataclass(frozen=True)
 class RCGANSettings(NoisyRival):
     adversarial: SmoothedSettings = field(default_factory=SmoothedSettings)
 
     def problems(self) -> list[str]:
-        smooth = self.adversarial.smooth
-        wrong = [f"adversarial.smooth is {smooth}; expected a weight of 0 or more"] if smooth < 0 else []
+        return super().problems() + self.adversarial.problems()
+
+
+@dataclass(frozen=True)
+class NoisyForcing(ForcingModel, NoisyModel):
+    pass
+
+
+@dataclass(frozen=True)
+class ListeningSettings(SmoothedSettings):
+    listen: float = 0.75  # the generator hears the discriminator while it is right more often
+    enough: float = 0.99  # the discriminator waits while it is right more often
+
+    def problems(self) -> list[str]:
+        shares = {"listen": self.listen, "enough": self.enough}
+        wrong = [f"adversarial.{key} is {value}; expected a share from 0 to 1" for key, value in shares.items()
+                 if not 0 <= value <= 1]  # fmt: skip
         return super().problems() + wrong
+
+
+@dataclass(frozen=True)
+class PForcingSettings(NoisyRival):
+    model: NoisyForcing = field(default_factory=NoisyForcing)
+    adversarial: ListeningSettings = field(default_factory=ListeningSettings)
+
+    def problems(self) -> list[str]:
+        return super().problems() + self.adversarial.problems()
 
 
 @dataclass(frozen=True)

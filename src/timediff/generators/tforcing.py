@@ -24,38 +24,40 @@ F = TypeVar("F", TForcingSettings, PForcingSettings)
 
 
 class Predictor(nn.Module):
-    """The next step from those before it."""
+    """The next step from those before it, and from `noise` random numbers a step."""
 
     first: First
 
-    def __init__(self, columns: Columns, model: ForcingModel, hidden: int) -> None:
+    def __init__(self, columns: Columns, model: ForcingModel, hidden: int, noise: int = 0) -> None:
         super().__init__()
+        self.width, self.noise = columns.width, noise
         self.first = FIRST[model.first](columns)
-        self.rnn = Recurrent(columns.width, columns.width, hidden, model.layers, model.cell)
+        self.rnn = Recurrent(columns.width + noise, columns.width, hidden, model.layers, model.cell)
 
-    def forced(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def drawn(self, noise: Noise, length: int) -> Tensor:
+        return noise.normal(length - 1, self.noise)
+
+    def forced(self, x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         """Predictions of steps 1 … L − 1 of real stays x (B, L, P), and the states behind them."""
-        states, _ = self.rnn.states(x[:, :-1])
+        states, _ = self.rnn.states(torch.cat([x[:, :-1], z], dim=-1))
         return self.rnn.output(states), states
 
-    def free(self, first: Tensor, length: int) -> tuple[Tensor, Tensor]:
+    def free(self, first: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         """The same of a stay that begins with `first` (B, P) and goes on as predicted."""
         step, state = first[:, None], None
-        predictions, behaviour = [], []
-        for _ in range(length - 1):
-            h, state = self.rnn.states(step, state)
-            step = self.rnn.output(h)
-            predictions.append(step)
+        steps, behaviour = [step[:, :0]], [first.new_empty(len(first), 0, self.rnn.width)]
+        for i in range(z.shape[1]):
+            h, state = self.rnn.states(torch.cat([step, z[:, i : i + 1]], dim=-1), state)
+            step = self.rnn.output(h).clamp(-1, 1).to(first.dtype)
+            steps.append(step)
             behaviour.append(h)
-        if not predictions:
-            return first.new_empty(len(first), 0, first.shape[1]), first.new_empty(len(first), 0, self.rnn.width)
-        return torch.cat(predictions, dim=1), torch.cat(behaviour, dim=1)
+        return torch.cat(steps, dim=1), torch.cat(behaviour, dim=1)
 
     def seeds(self, noise: Noise, length: int) -> tuple[Tensor, ...]:
-        return (self.first.draw(noise),)
+        return self.first.draw(noise), self.drawn(noise, length)
 
-    def generate(self, first: Tensor, *, length: int) -> Tensor:
-        return torch.cat([first[:, None], self.free(first, length)[0].to(first.dtype)], dim=1)
+    def generate(self, first: Tensor, z: Tensor, *, length: int) -> Tensor:
+        return torch.cat([first[:, None], self.free(first, z)[0]], dim=1)
 
 
 class Forcing(Rival[F], Generic[F]):
@@ -85,6 +87,7 @@ class TForcing(Forcing[TForcingSettings]):
         def objective(network: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
             assert isinstance(network, Predictor)
             x = columns.join(*batch)
-            return {"total": mse_loss(network.forced(x)[0].float(), x[:, 1:])}
+            predictions, _ = network.forced(x, network.drawn(noise, x.shape[1]))
+            return {"total": mse_loss(predictions.float(), x[:, 1:])}
 
         return (Turn(objective),)
