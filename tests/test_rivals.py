@@ -222,6 +222,12 @@ def test_p_forcing_sees_real_steps_where_it_was_forced_and_its_own_where_it_ran_
     assert error > 0
 
 
+def test_what_sampling_does_not_have_is_named(mixed: Cohort) -> None:
+    model = rival("rcgan", training__steps=1).fit(mixed, seed=0)
+    with pytest.raises(TimeDiffError, match="rcgan is not sampled with steps: what can be chosen is precision, batch"):
+        model.sample(3, steps=50)
+
+
 def test_rcgan_draws_labels_at_their_rate(mixed: Cohort) -> None:
     made = rival("rcgan", training__steps=1).fit(mixed, seed=0).sample(4000, seed=1)
     assert np.mean(made.label) == pytest.approx(np.mean(mixed.label), abs=0.03)

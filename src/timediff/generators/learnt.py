@@ -7,7 +7,7 @@ import hashlib
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
@@ -301,6 +301,12 @@ class Learnt(Generator, Generic[S]):
 
     def _sampling(self, options: Mapping[str, Any]) -> Any:
         given = {key: value for key, value in options.items() if value is not None}
+        known = [field.name for field in fields(self.settings.sampling)]
+        unknown = [key for key in given if key not in known]
+        if unknown:
+            raise TimeDiffError(
+                f"{self.name} is not sampled with {' or '.join(unknown)}: what can be chosen is {', '.join(known)}."
+            )
         return self.settings.updated({"sampling": given}, "sampling").sampling
 
     def _held_out(self, cohort: Cohort, seed: int) -> tuple[Cohort, Cohort | None]:
