@@ -145,9 +145,12 @@ MISTAKES: dict[str, list[tuple[dict, str]]] = {
         ({"sampler": "dpm"}, "one of ancestral, ddim"),
         ({"sampler": "euler"}, "'ddpm' has ancestral and ddim"),
         ({"steps": 21}, "at most diffusion.steps"),
-        ({"speed": 9}, "no setting sampling.speed"),
+        ({"speed": 9}, "timediff is not sampled with speed: what can be chosen is sampler, steps"),
     ],
-    "none": [({"steps": 5}, "no setting sampling.steps"), ({"batch": 0}, "expected at least 1")],
+    "none": [
+        ({"steps": 5}, "is not sampled with steps: what can be chosen is precision, batch"),
+        ({"batch": 0}, "expected at least 1"),
+    ],
     "edm": [({"sampler": "ddim"}, "'edm' has multistep and euler"), ({"steps": 0}, "expected at least 1")],
 }
 
