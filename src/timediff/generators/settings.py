@@ -31,10 +31,17 @@ class Drawing:
     batch: int | None = None  # stays computed at once, rounded up to whole blocks of 500; unset = by device
 
 
+def shares(values: dict[str, float]) -> list[str]:
+    return [f"{path} is {value}; expected a share from 0 to 1" for path, value in values.items() if not 0 <= value <= 1]
+
+
 @dataclass(frozen=True)
 class AdversarialSettings:
     lr: float = 1.0  # of the discriminator, times training.lr
     rounds: int = 1  # of the discriminator, an update
+
+    def problems(self) -> list[str]:
+        return above_zero({"adversarial.lr": self.lr}) + at_least_one({"adversarial.rounds": self.rounds})
 
 
 @dataclass(frozen=True)
@@ -68,8 +75,7 @@ class AdversarialRival(RivalSettings):
     adversarial: AdversarialSettings = field(default_factory=AdversarialSettings)
 
     def problems(self) -> list[str]:
-        found = super().problems() + above_zero({"adversarial.lr": self.adversarial.lr})
-        found += at_least_one({"adversarial.rounds": self.adversarial.rounds})
+        found = super().problems() + self.adversarial.problems()
         if self.training.validation:
             found.append("training.validation is for generators with one loss; of this one expected 0")
         return found
@@ -88,16 +94,13 @@ class SmoothedSettings(AdversarialSettings):
     smooth: float = 0.0  # weight of the discriminator's squared slope in its loss
 
     def problems(self) -> list[str]:
-        wrong = f"adversarial.smooth is {self.smooth}; expected a weight of 0 or more"
-        return [wrong] if self.smooth < 0 else []
+        wrong = [f"adversarial.smooth is {self.smooth}; expected a weight of 0 or more"] if self.smooth < 0 else []
+        return super().problems() + wrong
 
 
 @dataclass(frozen=True)
 class RCGANSettings(NoisyRival):
     adversarial: SmoothedSettings = field(default_factory=SmoothedSettings)
-
-    def problems(self) -> list[str]:
-        return super().problems() + self.adversarial.problems()
 
 
 @dataclass(frozen=True)
@@ -111,10 +114,7 @@ class ListeningSettings(SmoothedSettings):
     enough: float = 0.99  # the discriminator waits while it is right more often
 
     def problems(self) -> list[str]:
-        shares = {"listen": self.listen, "enough": self.enough}
-        wrong = [f"adversarial.{key} is {value}; expected a share from 0 to 1" for key, value in shares.items()
-                 if not 0 <= value <= 1]  # fmt: skip
-        return super().problems() + wrong
+        return super().problems() + shares({"adversarial.listen": self.listen, "adversarial.enough": self.enough})
 
 
 @dataclass(frozen=True)
@@ -122,23 +122,18 @@ class PForcingSettings(NoisyRival):
     model: NoisyForcing = field(default_factory=NoisyForcing)
     adversarial: ListeningSettings = field(default_factory=ListeningSettings)
 
-    def problems(self) -> list[str]:
-        return super().problems() + self.adversarial.problems()
-
 
 @dataclass(frozen=True)
 class FreezingSettings(AdversarialSettings):
     freeze: float = 0.7  # a player whose loss is below this share of the other's waits; 0 = none does
 
+    def problems(self) -> list[str]:
+        return super().problems() + shares({"adversarial.freeze": self.freeze})
+
 
 @dataclass(frozen=True)
 class CRNNGANSettings(NoisyRival):
     adversarial: FreezingSettings = field(default_factory=FreezingSettings)
-
-    def problems(self) -> list[str]:
-        freeze = self.adversarial.freeze
-        wrong = [f"adversarial.freeze is {freeze}; expected a share from 0 to 1"] if not 0 <= freeze <= 1 else []
-        return super().problems() + wrong
 
 
 @dataclass(frozen=True)
