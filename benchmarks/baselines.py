@@ -1,7 +1,7 @@
 """Every rival, and TimeDiff, on Stocks and Energy under the paper's protocol, beside the numbers that the paper gives.
 
     python benchmarks/baselines.py STOCKS ENERGY --out RESULTS.json [--only timegan fast …] [--judges 5] [--jobs 1]
-                                   [--steps N]
+                                   [--set KEY=VALUE …]
     python benchmarks/baselines.py --table RESULTS.json
 
 STOCKS and ENERGY are cohort folders (`timediff extract stocks …`). One training seed each. Rows that RESULTS.json has
@@ -23,7 +23,7 @@ from typing import Any
 import torch
 
 from timediff import __version__, generator, read_cohort
-from timediff.config import generator_of, resolve
+from timediff.config import generator_of, parse_assignment, resolve
 from timediff.evaluation import Case, EvaluationSettings
 from timediff.metrics.suite import MEASURES
 from timediff.progress import silent
@@ -44,7 +44,7 @@ def row(cohort: str, preset: str, arguments: argparse.Namespace) -> dict[str, An
     """Fits, samples and judges one generator on one cohort."""
     torch.set_num_threads(2 if arguments.jobs == 1 else 1)
     train, test = read_cohort(getattr(arguments, cohort)).split(seed=0)
-    changes = {"training.steps": arguments.steps} if arguments.steps else {}
+    changes = dict(map(parse_assignment, arguments.set))
     model = generator(generator_of(preset))(settings=resolve(preset, assignments=changes))
     started = time.perf_counter()
     model.fit(train, seed=0)
@@ -55,8 +55,9 @@ def row(cohort: str, preset: str, arguments: argparse.Namespace) -> dict[str, An
     case = Case(train, test, EvaluationSettings(protocol="paper", repetitions=arguments.judges))
     (score,) = (one for one in MEASURES["discriminative"][0](case, made, "", False, silent)[0] if one.what == "score")
     return {
-        "cohort": cohort, "preset": preset, "score": score.value, "judge_sd": score.spreads.get("judge"),
-        "updates": model.settings.training.steps, "batch": model.settings.training.batch,
+        "cohort": cohort, "preset": preset, "changes": changes,
+        "score": score.value, "judge_sd": score.spreads.get("judge"), "updates": model.settings.training.steps,
+        "batch": model.settings.training.batch,
         "training_seconds": trained - started, "sampling_seconds": sampled - trained, "stays": len(made),
         "judges": arguments.judges, "rows_at_once": arguments.jobs, "version": __version__,
         "date": time.strftime("%Y-%m-%d"), "torch": torch.__version__,
@@ -94,7 +95,7 @@ def main() -> None:
     parser.add_argument("--cohorts", nargs="+", choices=COHORTS, default=list(COHORTS))
     parser.add_argument("--judges", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--steps", type=int, help="updates, in place of the presets'")
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings in place of the presets'")
     parser.add_argument("--table", type=Path)
     arguments = parser.parse_args()
     if arguments.table:

@@ -13,7 +13,7 @@ from timediff.codec import Codec, carried
 from timediff.cohort import Cohort
 from timediff.config import generator_of, presets, resolve
 from timediff.errors import TimeDiffError
-from timediff.generators.adversarial import nudged, roughness
+from timediff.generators.adversarial import examined, holding, nudged, roughness
 from timediff.generators.columns import Columns
 from timediff.generators.first import Copula
 from timediff.generators.pforcing import Professor
@@ -58,7 +58,10 @@ def errors(real: Cohort, synthetic: Cohort) -> dict[str, float]:
 
 UPDATES = {"timegan": 300, "rcgan": 1300, "crnngan": 800, "tforcing": 400, "pforcing": 150}
 SHORT = {"model__hidden": 24, "training__batch": 64, "training__lr": 3e-3}
-SHORTER = {"rcgan": {"adversarial__lr": 1.0, "training__decay": "none"}}  # its preset is for ten times as many updates
+SHORTER = {  # presets are for ten times as many updates, and more
+    "rcgan": {"training__decay": "none"},
+    "timegan": {"training__decay": "none", "phases__embedding": 0.25, "adversarial__rounds": 1},
+}
 
 
 @pytest.mark.parametrize("name", RIVALS)
@@ -210,6 +213,30 @@ def test_roughness_is_the_squared_norm_of_the_gradient() -> None:
     assert roughness(logits[0], logits[0]) == 0
 
 
+def test_a_discriminator_that_need_not_be_smooth_is_asked_once() -> None:
+    series, seen = torch.randn(6, 3, 2), list[int]()
+
+    def discriminator(x: torch.Tensor) -> torch.Tensor:
+        seen.append(len(x))
+        return x.sum(dim=(1, 2))[:, None]
+
+    noise = Noise("training", [(0, 0, 0)], [3], 3, torch.device("cpu"))
+    (plain, none), (same, rough) = (examined(discriminator, series, noise, smooth) for smooth in (0.0, 1.0))
+    assert seen == [6, 12]
+    assert torch.equal(plain, same)
+    assert none == 0
+    assert rough > 0
+
+
+@given(numbers=st.integers(1, 9), steps=st.integers(1, 6), share=st.floats(0, 1))
+def test_held_noise_is_that_of_the_first_step_and_the_rest_as_drawn(numbers: int, steps: int, share: float) -> None:
+    z = torch.randn(4, steps, numbers)
+    made, held = holding(z, share), round(share * numbers)
+    assert made.shape == z.shape
+    assert torch.equal(made[..., :held], z[:, :1, :held].repeat(1, steps, 1))
+    assert torch.equal(made[..., held:], z[..., held:])
+
+
 def test_p_forcing_sees_real_steps_where_it_was_forced_and_its_own_where_it_ran_freely(mixed: Cohort) -> None:
     columns, x = columns_of(mixed)
     network = Professor(columns, NoisyForcing(noise=3), 8)
@@ -256,6 +283,9 @@ def test_a_preset_of_another_generator_is_refused() -> None:
         ("timegan", "diffusion.steps", 5, "no setting diffusion;"),
         ("rcgan", "adversarial.rounds", 0, "adversarial.rounds is 0"),
         ("rcgan", "model.noise", 0, "model.noise is 0"),
+        ("rcgan", "model.held", 1.5, "a share from 0 to 1"),
+        ("timegan", "model.held", -0.1, "a share from 0 to 1"),
+        ("timegan", "adversarial.smooth", -1, "a weight of 0 or more"),
         ("crnngan", "training.validation", 0.1, "expected 0"),
         ("tforcing", "model.first", "training", "one of fitted, real"),
         ("tforcing", "codec.scale", "quantile", "lie in a range"),

@@ -1,4 +1,6 @@
-"""What adversarial rivals share: a discriminator's logits as losses of either side, and what keeps it smooth."""
+"""What adversarial rivals share: noise, a discriminator's logits as losses of either side, and what keeps it smooth."""
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -7,6 +9,12 @@ from torch.nn.functional import softplus
 from timediff.randomness import Noise
 
 NUDGE = 0.005  # of columns, which reach from −1 to 1
+
+
+def holding(z: Tensor, share: float) -> Tensor:
+    """Noise (B, L, n) of which a share is that of the first step throughout: a level, beside what happens."""
+    held = round(share * z.shape[-1])
+    return torch.cat([z[:, :1, :held].expand(-1, z.shape[1], -1), z[..., held:]], dim=-1)
 
 
 def called_real(logits: Tensor) -> Tensor:
@@ -23,9 +31,20 @@ def accuracy(real: Tensor, fake: Tensor) -> Tensor:
     return torch.cat([(real > 0).flatten(), (fake <= 0).flatten()]).float().mean()
 
 
+def examined(
+    discriminator: Callable[[Tensor], Tensor], series: Tensor, noise: Noise, smooth: float
+) -> tuple[Tensor, Tensor]:
+    """A discriminator's logits, and its roughness there, which is not computed where it has no weight."""
+    if not smooth:
+        logits = discriminator(series)
+        return logits, torch.zeros((), device=series.device)
+    logits, moved = discriminator(torch.cat([series, nudged(series, noise)])).chunk(2)
+    return logits, roughness(logits, moved)
+
+
 def nudged(series: Tensor, noise: Noise) -> Tensor:
-    """Series of B stays and as many made ones (2 B, L, P), each moved a little in a random direction."""
-    directions = [noise.normal(*series.shape[1:]) for _ in range(2)]
+    """Series of B stays and of as many made ones, once or more often (n B, L, P), each moved in a random direction."""
+    directions = [noise.normal(*series.shape[1:]) for _ in range(len(series) // noise.total)]
     return series + NUDGE * torch.cat(directions)
 
 

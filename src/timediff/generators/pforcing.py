@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
 from timediff.codec import Codec
-from timediff.generators.adversarial import accuracy, called_fake, called_real, nudged, roughness
+from timediff.generators.adversarial import accuracy, called_fake, called_real, examined
 from timediff.generators.columns import Columns
 from timediff.generators.settings import NoisyForcing, PForcingSettings
 from timediff.generators.tforcing import Forcing, Predictor
@@ -62,10 +62,10 @@ class PForcing(Forcing[PForcingSettings]):
             assert isinstance(network, Professor)
             with torch.no_grad():
                 _, behaviour = network.both(columns.join(*batch), noise)
-            logits, moved = network.judged(torch.cat([behaviour, nudged(behaviour, noise)])).chunk(2)
+            logits, rough = examined(network.judged, behaviour, noise, adversarial.smooth)
             real, fake = logits.chunk(2)
             told, right = called_real(real) + called_fake(fake), accuracy(real, fake)
-            total = told + adversarial.smooth * roughness(logits, moved)
+            total = told + adversarial.smooth * rough
             return {"total": total, "accuracy": right, "skip": (right > adversarial.enough).float()}
 
         return (

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from timediff.codec import Codec
-from timediff.generators.adversarial import called_fake, called_real, nudged, roughness
+from timediff.generators.adversarial import called_fake, called_real, examined, holding
 from timediff.generators.columns import Columns
 from timediff.generators.learnt import Tensors
 from timediff.generators.rival import Rival
@@ -29,7 +29,7 @@ class ConditionalGAN(nn.Module):
     def __init__(self, columns: Columns, label: int | None, settings: RCGANSettings, hidden: int) -> None:
         super().__init__()
         model, noise = settings.model, settings.model.noise or columns.width
-        self.columns, self.label, self.noise = columns, label, noise
+        self.columns, self.label, self.noise, self.held = columns, label, noise, model.held
         known = 0 if label is None else columns.widths[label]
         classes = 1 if label is None else columns.classes[label]
         self.register_buffer("rates", torch.full((classes,), 1 / classes))
@@ -39,7 +39,7 @@ class ConditionalGAN(nn.Module):
     def seeds(self, noise: Noise, length: int) -> tuple[Tensor, ...]:
         edges = self.rates.cumsum(0)
         label = torch.searchsorted(edges, noise.uniform()).clamp(max=len(edges) - 1)
-        return noise.normal(length, self.noise), label
+        return holding(noise.normal(length, self.noise), self.held), label
 
     def generate(self, z: Tensor, label: Tensor, *, length: int) -> Tensor:
         if self.label is None:
@@ -79,9 +79,9 @@ class RCGAN(Rival[RCGANSettings]):
             with torch.no_grad():
                 gan, made = drawn(network, batch[0], noise)
             series = torch.cat([columns.join(*batch), made])
-            logits, moved = gan.discriminator(torch.cat([series, nudged(series, noise)])).chunk(2)
+            logits, rough = examined(gan.discriminator, series, noise, adversarial.smooth)
             real, fake = logits.chunk(2)
-            told, rough = called_real(real) + called_fake(fake), roughness(logits, moved)
+            told = called_real(real) + called_fake(fake)
             return {"total": told + adversarial.smooth * rough, "told": told, "rough": rough}
 
         return (

@@ -26,6 +26,11 @@ class NoisyModel(RecurrentSettings):
 
 
 @dataclass(frozen=True)
+class HeldModel(NoisyModel):
+    held: float = 0.0  # share of them that is drawn once, and the same at every step
+
+
+@dataclass(frozen=True)
 class Drawing:
     precision: Literal["float32", "tf32", "bfloat16"] = "float32"  # of the network on a GPU
     batch: int | None = None  # stays computed at once, rounded up to whole blocks of 500; unset = by device
@@ -90,6 +95,14 @@ class NoisyRival(AdversarialRival):
 
 
 @dataclass(frozen=True)
+class HeldRival(NoisyRival):
+    model: HeldModel = field(default_factory=HeldModel)
+
+    def problems(self) -> list[str]:
+        return super().problems() + shares({"model.held": self.model.held})
+
+
+@dataclass(frozen=True)
 class SmoothedSettings(AdversarialSettings):
     smooth: float = 0.0  # weight of the discriminator's squared slope in its loss
 
@@ -99,7 +112,7 @@ class SmoothedSettings(AdversarialSettings):
 
 
 @dataclass(frozen=True)
-class RCGANSettings(NoisyRival):
+class RCGANSettings(HeldRival):
     adversarial: SmoothedSettings = field(default_factory=SmoothedSettings)
 
 
@@ -143,7 +156,8 @@ class PhaseSettings:
 
 
 @dataclass(frozen=True)
-class TimeGANSettings(NoisyRival):
+class TimeGANSettings(HeldRival):
+    adversarial: SmoothedSettings = field(default_factory=SmoothedSettings)
     phases: PhaseSettings = field(default_factory=PhaseSettings)
 
     def problems(self) -> list[str]:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
 from timediff.codec import Codec
-from timediff.generators.adversarial import called_fake, called_real
+from timediff.generators.adversarial import called_fake, called_real, examined, holding
 from timediff.generators.columns import Columns
 from timediff.generators.rival import Rival
 from timediff.generators.settings import TimeGANSettings
@@ -31,7 +31,7 @@ class TimeGANNetwork(nn.Module):
     def __init__(self, columns: Columns, settings: TimeGANSettings, hidden: int) -> None:
         super().__init__()
         model, width = settings.model, columns.width
-        self.noise = model.noise or width
+        self.noise, self.held = model.noise or width, model.held
 
         def block(inputs: int, outputs: int, layers: int, **more: bool) -> Recurrent:
             return Recurrent(inputs, outputs, hidden, layers, model.cell, **more)
@@ -58,7 +58,7 @@ class TimeGANNetwork(nn.Module):
         return made, self.supervised(made)
 
     def seeds(self, noise: Noise, length: int) -> tuple[Tensor, ...]:
-        return (noise.uniform(length, self.noise),)
+        return (holding(noise.uniform(length, self.noise), self.held),)
 
     def generate(self, z: Tensor, *, length: int) -> Tensor:
         return 2 * self.recovered(self.latent(z)[1]) - 1
@@ -111,9 +111,12 @@ class TimeGAN(Rival[TimeGANSettings]):
             gan, x = seen(network, batch)
             with torch.no_grad():
                 h, (made, likely) = gan.embedded(x), gan.latent(*gan.seeds(noise, x.shape[1]))
-            logits = gan.discriminator(torch.cat([h, likely, made])).chunk(3)
-            total = called_real(logits[0]) + called_fake(logits[1]) + called_fake(logits[2])
-            return {"total": total, "skip": (total < ENOUGH).float()}
+            series = torch.cat([h, likely, made])
+            logits, rough = examined(gan.discriminator, series, noise, adversarial.smooth)
+            real, *fake = logits.chunk(3)
+            told = called_real(real) + called_fake(fake[0]) + called_fake(fake[1])
+            total = told + adversarial.smooth * rough
+            return {"total": total, "told": told, "rough": rough, "skip": (told < ENOUGH).float()}
 
         coding = ("embedder", "recovery")
         return (
