@@ -11,6 +11,7 @@ settings (`training.steps=4000`) or one of
     seeds=N           this variant with so many training seeds
     calls=A,B,C       with the first seed, sample with so many network calls too, one row each
     stays=N           sample so many stays, and not as many as there are to learn from
+    run=FOLDER        nothing is fitted: a run that `timediff fit` has finished with this cohort, and its seconds
 Variants are fitted and sampled one after the other, alone on the device, so that `training_seconds` can be compared;
 then --jobs processes judge what they gave. A row is the mean over training seeds; `each` has single ones; "real
 against real" is the floor: training stays in place of synthetic ones. --save keeps the cohorts (FOLDER/ROW/SEED),
@@ -33,7 +34,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from timediff import Cohort, Generator, __version__, generator, read_cohort
+from timediff import Cohort, Generator, __version__, generator, load, read_cohort
 from timediff.config import generator_of, parse_assignment
 from timediff.evaluation import FLOOR, Case, EvaluationSettings
 from timediff.metrics.suite import MEASURES
@@ -50,6 +51,7 @@ class Variant:
     seeds: int | None = None
     calls: tuple[int, ...] = ()
     stays: int | None = None
+    run: Path | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
     @staticmethod
@@ -61,7 +63,20 @@ class Variant:
         seconds = float(given["seconds"]) if "seconds" in given else None
         seeds = int(given["seeds"]) if "seeds" in given else None
         stays = int(given["stays"]) if "stays" in given else None
-        return Variant(name, given.get("preset", "fast"), seconds, seeds, calls, stays, settings)
+        run = Path(given["run"]) if "run" in given else None
+        return Variant(name, given.get("preset", "fast"), seconds, seeds, calls, stays, run, settings)
+
+    def fitted(self, train: Cohort, seed: int) -> tuple[Generator, float]:
+        """The generator that has learnt, and the seconds it took."""
+        if self.run is not None:
+            return load(self.run), float(json.loads((self.run / "provenance.json").read_text())["seconds"])
+        model, said = self.model(train, seed), list[str]()
+        started = time.perf_counter()
+        model.fit(train, seed=seed, say=said.append)
+        _wait()
+        seconds = time.perf_counter() - started
+        print(f"{self.name}, seed {seed}: {seconds:.0f} s. {' '.join(said)}", flush=True)
+        return model, seconds
 
     def model(self, train: Cohort, seed: int) -> Generator:
         settings, kind = dict(self.settings), generator(generator_of(self.preset))
@@ -105,12 +120,7 @@ def cohorts(arguments: argparse.Namespace) -> tuple[Cohort, Cohort]:
 def drawn(variant: Variant, seed: int, folder: Path, arguments: argparse.Namespace) -> list[Job]:
     """Fits and samples one variant with one seed."""
     train, _ = cohorts(arguments)
-    model = variant.model(train, seed)
-    started, said = time.perf_counter(), []
-    model.fit(train, seed=seed, say=said.append)
-    _wait()
-    seconds = time.perf_counter() - started
-    print(f"{variant.name}, seed {seed}: {seconds:.0f} s. {' '.join(said)}", flush=True)
+    model, seconds = variant.fitted(train, seed)
     jobs = []
     for calls in (None, *(variant.calls if seed == 0 else ())):
         row = variant.name if calls is None else f"{variant.name}, {calls} calls"
