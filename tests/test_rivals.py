@@ -18,7 +18,8 @@ from timediff.generators.columns import Columns
 from timediff.generators.first import Copula
 from timediff.generators.pforcing import Professor
 from timediff.generators.registry import GENERATORS, chosen, generator
-from timediff.generators.settings import NoisyForcing
+from timediff.generators.settings import ForcingModel
+from timediff.generators.tforcing import BLUR, NextStep, Predictor
 from timediff.metrics.fidelity import fidelity
 from timediff.randomness import Noise
 from timediff.sources.simulated import simulate
@@ -112,9 +113,9 @@ def test_a_run_folder_holds_no_first_vector_unless_it_is_asked_to(name: str, mix
     def kept(**changes: object) -> tuple[int, list[str]]:
         said: list[str] = []
         run = tmp_path / f"run-{len(changes)}"
-        rival(name, training__steps=2, **changes).fit(mixed, seed=0, run=run, say=said.append)
+        model = rival(name, training__steps=2, **changes).fit(mixed, seed=0, run=run, say=said.append)
         content = b"".join(path.read_bytes() for path in run.rglob("*") if path.is_file())
-        codec = Codec.fit(mixed)
+        codec = Codec.fit(mixed, model.settings.codec)
         encoded = codec.encode(mixed)
         steps = Columns(codec).join(torch.from_numpy(encoded.continuous), torch.from_numpy(encoded.discrete)).numpy()
         by_stay, by_column = steps[:, 0], steps[:, 0].T.copy()
@@ -239,14 +240,88 @@ def test_held_noise_is_that_of_the_first_step_and_the_rest_as_drawn(numbers: int
 
 def test_p_forcing_sees_real_steps_where_it_was_forced_and_its_own_where_it_ran_freely(mixed: Cohort) -> None:
     columns, x = columns_of(mixed)
-    network = Professor(columns, NoisyForcing(noise=3), 8)
+    network = Professor(columns, ForcingModel(), 8)
+    network.next.begin(x)
     x = x[:10]
-    noise = Noise("training", [(0, 0, 0)], [10], 10, torch.device("cpu"))
-    error, behaviour = network.both(x, noise)
-    forced, free = behaviour[..., network.rnn.width :].chunk(2)
-    assert torch.equal(forced, x[:, 1:])
-    assert not torch.allclose(free, x[:, 1:], atol=0.1)
-    assert error > 0
+    _, behaviour = network.both(x, noise_for(10))
+    forced, free = behaviour[..., network.next.rnn.width :].chunk(2)
+    assert torch.allclose(forced, x[:, 1:], atol=6 * BLUR)
+    assert torch.equal(forced[..., columns.continuous :], x[:, 1:, columns.continuous :])
+    assert not torch.allclose(free, x[:, 1:], atol=6 * BLUR)
+
+
+def noise_for(stays: int) -> Noise:
+    return Noise("training", [(0, 0, 0)], [stays], stays, torch.device("cpu"))
+
+
+def spoken(columns: int) -> NextStep:
+    """A predictor whose numbers are all at random."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        network = NextStep(columns, ForcingModel(), 8)
+        for weight in network.parameters():
+            torch.nn.init.normal_(weight, std=0.5)
+    return network
+
+
+@given(columns=st.integers(1, 6), stays=st.integers(1, 5), steps=st.integers(1, 4))
+def test_the_surprise_of_a_step_is_that_of_the_gaussian_it_is_drawn_from(columns: int, stays: int, steps: int) -> None:
+    network = spoken(columns).double()
+    x, after = (torch.randn(stays, steps, columns, dtype=torch.float64) for _ in range(2))
+    with torch.no_grad():
+        mean, spread, _, _ = network(x)
+        mean, spread = mean.double(), spread.double()
+        law = torch.distributions.MultivariateNormal(mean, scale_tril=spread[..., None] * network.factor)
+        expected = -law.log_prob(after).mean() / columns
+        assert network.surprise(mean, spread, after).item() == pytest.approx(expected.item(), rel=1e-6)
+
+
+def test_before_it_learns_a_predictor_is_the_linear_model_of_the_data() -> None:
+    """Columns that stay, half stay and do not stay, and two of them that move together."""
+    torch.manual_seed(0)
+    carry, steps = torch.tensor([0.99, 0.5, 0.0]), [torch.randn(4000, 3)]
+    factor = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.8, 0.6]])
+    for _ in range(30):
+        steps.append(carry * steps[-1] + (1 - carry.square()).sqrt() * (torch.randn(4000, 3) @ factor.T))
+    network = NextStep(3, ForcingModel(), 8)
+    network.begin(torch.stack(steps, dim=1))
+    assert torch.allclose(network.carry, carry, atol=0.02)
+    assert torch.allclose(network.factor, factor, atol=0.03)
+
+
+def test_columns_that_are_equal_or_stand_still_have_a_beginning_too() -> None:
+    x = torch.randn(50, 1, 1).expand(-1, 6, 3)
+    network = NextStep(3, ForcingModel(), 8)
+    network.begin(x)
+    assert all(weight.isfinite().all() for weight in network.parameters())
+    mean, spread, _, _ = network(x[:, :-1])
+    assert network.surprise(mean, spread, x[:, 1:]).isfinite()
+
+
+def test_drawn_steps_are_valid_and_pass_gradients_on(mixed: Cohort) -> None:
+    columns, _ = columns_of(mixed)
+    network = Predictor(columns, ForcingModel(), 8)
+    steps = torch.randn(20, 5, columns.width, requires_grad=True)
+    valid = network.valid(steps)
+    x, c = columns.split(valid.detach())
+    assert torch.equal(columns.join(x, c), valid.detach())
+    assert valid.abs().max() <= 1
+    valid.sum().backward()
+    assert torch.equal(steps.grad, (steps.detach().abs() <= 1).float())  # type: ignore[arg-type]
+
+
+def test_forced_steps_are_drawn_and_not_means(mixed: Cohort) -> None:
+    """Two stays with the same first vector go different ways, and the same noise goes the same way."""
+    columns, x = columns_of(mixed)
+    network = Predictor(columns, ForcingModel(), 8)
+    network.next.begin(x)
+    first, z = x[:1, 0].expand(2, -1), torch.randn(2, 5, columns.width)
+    with torch.no_grad():
+        one, other = network.generate(first, z, length=6)
+        again, _ = network.generate(first, z[:1].expand(2, -1, -1), length=6)
+    assert torch.equal(one, again)
+    assert torch.equal(one[0], other[0])
+    assert not torch.allclose(one[1:], other[1:], atol=0.1)
 
 
 def test_what_sampling_does_not_have_is_named(mixed: Cohort) -> None:
@@ -288,10 +363,10 @@ def test_a_preset_of_another_generator_is_refused() -> None:
         ("timegan", "adversarial.smooth", -1, "a weight of 0 or more"),
         ("crnngan", "training.validation", 0.1, "expected 0"),
         ("tforcing", "model.first", "training", "one of fitted, real"),
-        ("tforcing", "codec.scale", "quantile", "lie in a range"),
+        ("rcgan", "codec.scale", "quantile", "lie in a range"),
         ("pforcing", "adversarial.lr", -1, "above 0"),
         ("pforcing", "adversarial.enough", 1.5, "a share from 0 to 1"),
-        ("pforcing", "model.noise", 0, "model.noise is 0"),
+        ("pforcing", "model.noise", 3, "no setting model.noise"),
         ("rcgan", "adversarial.smooth", -1, "a weight of 0 or more"),
     ],
 )

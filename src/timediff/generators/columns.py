@@ -1,7 +1,8 @@
 """Columns: the channels of a codec as real numbers, for methods that know no others.
 
-A continuous channel is one column in [−1, 1]; one of two classes is a column of −1 and 1; one of K > 2 classes is K
-columns, 1 for its class and −1 for the others. What a method makes of them is rounded to the nearest valid class.
+A continuous channel is one column in [−1, 1], or a standard normal one where the codec goes by quantiles; one of two
+classes is a column of −1 and 1; one of K > 2 classes is K columns, 1 for its class and −1 for the others. What a method
+makes of them is rounded to the nearest valid class.
 """
 
 import torch
@@ -14,6 +15,7 @@ from timediff.generators.learnt import Tensors
 class Columns:
     def __init__(self, codec: Codec) -> None:
         self.continuous, self.classes = len(codec.continuous), codec.classes
+        self.normal = any(known.quantiles for known in codec.statistics.values())
         self.widths = tuple(1 if k == 2 else k for k in self.classes)  # of each discrete channel
         self.width = self.continuous + sum(self.widths)
 

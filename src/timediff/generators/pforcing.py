@@ -1,20 +1,19 @@
 """P-Forcing: teacher forcing, and a discriminator that must not tell forced from free running (Lamb et al. 2016).
 
-It sees the behaviour of the network: its states, and the steps that follow, real ones or its own. As in the paper it
-learns while it is right less often than in 99 % of all cases, and is listened to while it is right in more than 75 %.
-Their networks draw from what they predict; here they are given noise at every step.
+It sees the behaviour of the network: its states, and the steps that follow, real ones or its own draws. As in the
+paper it learns while it is right less often than in 99 % of all cases, and is listened to while it is right in more
+than 75 %.
 """
 
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import mse_loss
 
 from timediff.codec import Codec
 from timediff.generators.adversarial import accuracy, called_fake, called_real, examined
 from timediff.generators.columns import Columns
-from timediff.generators.settings import NoisyForcing, PForcingSettings
+from timediff.generators.settings import ForcingModel, PForcingSettings
 from timediff.generators.tforcing import Forcing, Predictor
 from timediff.networks.recurrent import Recurrent
 from timediff.randomness import Noise
@@ -22,18 +21,19 @@ from timediff.training.turns import Turn
 
 
 class Professor(Predictor):
-    def __init__(self, columns: Columns, model: NoisyForcing, hidden: int) -> None:
-        super().__init__(columns, model, hidden, noise=model.noise or columns.width)
-        seen = self.rnn.width + columns.width
+    def __init__(self, columns: Columns, model: ForcingModel, hidden: int) -> None:
+        super().__init__(columns, model, hidden)
+        seen = self.next.rnn.width + columns.width
         self.behaviour = Recurrent(seen, hidden, hidden, model.layers, model.cell, bidirectional=True)
         self.verdict = nn.Sequential(nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1))
 
     def both(self, x: Tensor, noise: Noise) -> tuple[Tensor, Tensor]:
-        """The error of its predictions, and its behaviour (2 B, L − 1, …), forced by real stays and free after them."""
-        z, other = (self.drawn(noise, x.shape[1]) for _ in range(2))
-        (predictions, forced), (steps, free) = self.forced(x, z), self.free(x[:, 0], other)
-        behaviour = torch.cat([torch.cat([forced, free]), torch.cat([x[:, 1:], steps]).to(forced.dtype)], dim=-1)
-        return mse_loss(predictions.float(), x[:, 1:]), behaviour
+        """How surprising stays x are, and its behaviour (2 B, L − 1, …): forced by them, and free from their first."""
+        x = self.blurred(x, noise)
+        known = self.valid(x)
+        (surprise, forced), (steps, free) = self.forced(x), self.free(known[:, 0], self.drawn(noise, x.shape[1]))
+        behaviour = torch.cat([torch.cat([forced, free]), torch.cat([known[:, 1:], steps]).to(forced.dtype)], dim=-1)
+        return surprise, behaviour
 
     def judged(self, behaviour: Tensor) -> Tensor:
         """Logits (B, 1), above 0 where it is taken for that of forced running."""
@@ -52,11 +52,10 @@ class PForcing(Forcing[PForcingSettings]):
 
         def predict(network: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
             assert isinstance(network, Professor)
-            error, behaviour = network.both(columns.join(*batch), noise)
+            surprise, behaviour = network.both(columns.join(*batch), noise)
             real, fake = network.judged(behaviour).chunk(2)
             heard = accuracy(real, fake) > adversarial.listen
-            # −log p of a Gaussian whose variance is the error's own, so that it weighs about as much as the verdict.
-            return {"total": error.log() / 2 + heard * called_real(fake), "error": error}
+            return {"total": surprise + heard * called_real(fake), "surprise": surprise}
 
         def judge(network: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
             assert isinstance(network, Professor)
@@ -69,6 +68,6 @@ class PForcing(Forcing[PForcingSettings]):
             return {"total": total, "accuracy": right, "skip": (right > adversarial.enough).float()}
 
         return (
-            Turn(predict, "generator", ("rnn",)),
+            Turn(predict, "generator", ("next",)),
             Turn(judge, "discriminator", ("behaviour", "verdict"), adversarial.lr, adversarial.rounds),
         )

@@ -1,7 +1,7 @@
 """Settings of the rivals: what all have, and what only one has. Their presets say where the numbers come from."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from timediff.config import AnySettings, CodecSettings, TrainingSettings, above_zero, at_least_one
 
@@ -51,6 +51,8 @@ class AdversarialSettings:
 
 @dataclass(frozen=True)
 class RivalSettings(AnySettings):
+    ranged: ClassVar[bool] = True  # its columns lie in [−1, 1], whatever the data
+
     model: RecurrentSettings = field(default_factory=RecurrentSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
     sampling: Drawing = field(default_factory=Drawing)
@@ -63,13 +65,15 @@ class RivalSettings(AnySettings):
         })  # fmt: skip
         if self.training.lr is None:
             found.append("training.lr is unset; expected a number above 0")
-        if self.codec.scale == "quantile":
+        if self.codec.scale == "quantile" and self.ranged:
             found.append("codec.scale is 'quantile'; values of this generator lie in a range: training or bounds")
         return found
 
 
 @dataclass(frozen=True)
 class TForcingSettings(RivalSettings):
+    ranged: ClassVar[bool] = False
+
     model: ForcingModel = field(default_factory=ForcingModel)
 
 
@@ -117,11 +121,6 @@ class RCGANSettings(HeldRival):
 
 
 @dataclass(frozen=True)
-class NoisyForcing(ForcingModel, NoisyModel):
-    pass
-
-
-@dataclass(frozen=True)
 class ListeningSettings(SmoothedSettings):
     listen: float = 0.75  # the generator hears the discriminator while it is right more often
     enough: float = 0.99  # the discriminator waits while it is right more often
@@ -131,8 +130,10 @@ class ListeningSettings(SmoothedSettings):
 
 
 @dataclass(frozen=True)
-class PForcingSettings(NoisyRival):
-    model: NoisyForcing = field(default_factory=NoisyForcing)
+class PForcingSettings(AdversarialRival):
+    ranged: ClassVar[bool] = False
+
+    model: ForcingModel = field(default_factory=ForcingModel)
     adversarial: ListeningSettings = field(default_factory=ListeningSettings)
 
 
