@@ -223,6 +223,31 @@ def run(model: Generator, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
+def test_seconds_are_those_of_all_parts_of_a_run_that_was_stopped(
+    mixed: Cohort, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that goes on ten seconds with every update."""
+    now = [0.0]
+    monkeypatch.setattr("timediff.generators.learnt.time.monotonic", lambda: now[0])
+
+    def seconds() -> float:
+        return float(json.loads((tmp_path / "run" / "provenance.json").read_text())["seconds"])
+
+    def fit(until: int, **options: bool) -> None:
+        def watch(done: int, total: int, **values: float) -> None:
+            now[0] += 10
+            if done == until:
+                raise KeyboardInterrupt
+
+        generator("timediff")(settings=SMALL).fit(mixed, seed=0, run=tmp_path / "run", progress=watch, **options)
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(until=4)
+    assert seconds() == 40
+    fit(until=99, resume=True)
+    assert seconds() == 70  # three updates again, from the checkpoint after the third
+
+
 def _provenance(run: Path, **changes: object) -> None:
     table = json.loads((run / "provenance.json").read_text())
     (run / "provenance.json").write_text(json.dumps({**table, **changes}))

@@ -7,6 +7,7 @@ import hashlib
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
@@ -160,19 +161,23 @@ class Learnt(Generator, Generic[S]):
         learnt, held_out = self._held_out(cohort, seed)
         data = _tensors(codec.encode(learnt))
         self._prepared(network, data, codec, say)
-        started = time.monotonic()
-        weights = train(
-            network, self._turns(codec, accelerator.device), data, self.settings.training, seed=seed,
-            accelerator=accelerator, folder=folder.path if folder else None, progress=progress, say=say,
-            held_out=_tensors(codec.encode(held_out)) if held_out else None,
-        )  # fmt: skip
+        started, before = time.monotonic(), folder.provenance.get("seconds", 0) if folder else 0
+        try:
+            weights = train(
+                network, self._turns(codec, accelerator.device), data, self.settings.training, seed=seed,
+                accelerator=accelerator, folder=folder.path if folder else None, progress=progress, say=say,
+                held_out=_tensors(codec.encode(held_out)) if held_out else None,
+            )  # fmt: skip
+        finally:  # also of a run that was stopped, for the one that goes on from there
+            if folder and accelerator.is_main_process:
+                with suppress(OSError):  # a full disk is what ended it, and that is said
+                    folder.note(seconds=round(before + time.monotonic() - started, 1))
         # A new network: the trained one is wrapped for its precision, and sampling is always in single.
         averaged = self._network(codec)
         averaged.load_state_dict(weights)
         self._fitted = Fitted(codec, averaged.eval(), seed, digest)
         if folder and accelerator.is_main_process:
-            seconds = folder.provenance.get("seconds", 0) + time.monotonic() - started
-            folder.finish(weights, updates=self.settings.training.steps, seconds=round(seconds, 1))
+            folder.finish(weights, updates=self.settings.training.steps)
         return self
 
     def stream(

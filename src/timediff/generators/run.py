@@ -78,7 +78,11 @@ class Run:
         """Writes the weights that are sampled from, and what is known of the run only at its end."""
         content = save({name: value.detach().cpu().contiguous() for name, value in weights.items()})
         write_atomically(self.path / "weights.safetensors", content)
-        self.provenance.update(facts, weights_sha256=sha256(self.path / "weights.safetensors"))
+        self.note(**facts, weights_sha256=sha256(self.path / "weights.safetensors"))
+
+    def note(self, **facts: Any) -> None:
+        """Adds to what is known of the run."""
+        self.provenance.update(facts)
         write_atomically(self.path / "provenance.json", json.dumps(self.provenance, indent=2))
 
     def weights(self, say: Say) -> dict[str, Tensor]:
