@@ -1,5 +1,6 @@
 """The generators we are compared with: each learns, is resumed to the bit, and keeps no training stay."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,10 +17,12 @@ from timediff.errors import TimeDiffError
 from timediff.generators.adversarial import examined, holding, nudged, roughness
 from timediff.generators.columns import Columns
 from timediff.generators.first import Copula
+from timediff.generators.nextstep import BLUR, NextStep
 from timediff.generators.pforcing import Professor
 from timediff.generators.registry import GENERATORS, chosen, generator
 from timediff.generators.settings import ForcingModel
-from timediff.generators.tforcing import BLUR, NextStep, Predictor
+from timediff.generators.tforcing import Predictor
+from timediff.generators.timegan import Supervisor
 from timediff.metrics.fidelity import fidelity
 from timediff.randomness import Noise
 from timediff.sources.simulated import simulate
@@ -61,7 +64,7 @@ UPDATES = {"timegan": 300, "rcgan": 1300, "crnngan": 800, "tforcing": 400, "pfor
 SHORT = {"model__hidden": 24, "training__batch": 64, "training__lr": 3e-3}
 SHORTER = {  # presets are for ten times as many updates, and more
     "rcgan": {"training__decay": "none"},
-    "timegan": {"training__decay": "none", "phases__embedding": 0.25, "adversarial__rounds": 1},
+    "crnngan": {"adversarial__lr": 0.5},
 }
 
 
@@ -274,22 +277,23 @@ def test_the_surprise_of_a_step_is_that_of_the_gaussian_it_is_drawn_from(
     with torch.no_grad():
         mean, spread, _, _ = network(x)
         mean, spread = mean.double(), spread.double()
-        law = torch.distributions.MultivariateNormal(mean, scale_tril=spread[..., None] * network.factor)
+        law = torch.distributions.MultivariateNormal(mean, scale_tril=spread[..., None] * network.factor())
         expected = -law.log_prob(after).mean() / columns
         assert network.surprise(mean, spread, after).item() == pytest.approx(expected.item(), rel=1e-6, abs=1e-6)
 
 
-def test_before_it_learns_a_predictor_is_the_linear_model_of_the_data() -> None:
-    """Columns that stay, half stay and do not stay, and two of them that move together."""
+@pytest.mark.parametrize("across", [False, True])
+def test_before_it_learns_a_predictor_is_the_linear_model_of_the_data(across: bool) -> None:
+    """Columns that stay, half stay and do not stay, or follow another one; and two of them that move together."""
     torch.manual_seed(0)
-    carry, steps = torch.tensor([0.99, 0.5, 0.0]), [torch.randn(4000, 3)]
+    carry, steps = torch.tensor([[0.99, 0.0, 0.0], [0.7 * across, 0.2, 0.0], [0.0, 0.0, 0.0]]), [torch.randn(4000, 3)]
     factor = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.8, 0.6]])
     for _ in range(30):
-        steps.append(carry * steps[-1] + (1 - carry.square()).sqrt() * (torch.randn(4000, 3) @ factor.T))
-    network = NextStep(3, ForcingModel(), 8)
+        steps.append(steps[-1] @ carry.T + torch.tensor([0.2, 0.5, 1.0]) * (torch.randn(4000, 3) @ factor.T))
+    network = NextStep(3, ForcingModel(), 8, across=across)
     network.begin(torch.stack(steps, dim=1))
-    assert torch.allclose(network.carry, carry, atol=0.02)
-    assert torch.allclose(network.factor, factor, atol=0.03)
+    assert torch.allclose(network.carry, carry if across else carry.diagonal(), atol=0.02)
+    assert torch.allclose(network.factor(), factor, atol=0.03)
 
 
 def test_columns_that_are_equal_or_stand_still_have_a_beginning_too() -> None:
@@ -299,6 +303,35 @@ def test_columns_that_are_equal_or_stand_still_have_a_beginning_too() -> None:
     assert all(weight.isfinite().all() for weight in network.parameters())
     mean, spread, _, _ = network(x[:, :-1])
     assert network.surprise(mean, spread, x[:, 1:]).isfinite()
+
+
+def test_a_latent_series_is_as_surprising_as_the_innovations_it_is_drawn_from() -> None:
+    """−log p(h) is −log p(z), and the logarithm of how much larger the volume is."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        supervisor = Supervisor(3, resolve("timegan"), 8)
+        for weight in supervisor.parameters():
+            torch.nn.init.normal_(weight, std=0.3)
+        z = torch.randn(20, 6, 3)
+        with torch.no_grad():
+            h = supervisor.series(z)
+            surprise, error = supervisor.surprised(h), supervisor.unexpected(h)
+            mean, spread, _, _ = supervisor(h[:, :-1])
+    first, later = ((part.square().mean() + math.log(2 * math.pi)) / 2 for part in (z[:, 0], z[:, 1:]))
+    later += spread.log().mean() + supervisor.factor.lower.diagonal().mean()
+    first += supervisor.start_factor.lower.diagonal().mean()
+    assert surprise.item() == pytest.approx((later + first / 5).item(), rel=1e-4)
+    assert error.item() == pytest.approx((h[:, 1:] - mean).square().mean().item())
+
+
+def test_a_supervisor_begins_with_the_first_steps_of_the_data() -> None:
+    torch.manual_seed(0)
+    factor = torch.tensor([[2.0, 0.0], [1.0, 0.5]])
+    series = (torch.tensor([1.0, -3.0]) + torch.randn(20_000, 2) @ factor.T)[:, None].repeat(1, 2, 1)
+    supervisor = Supervisor(2, resolve("timegan"), 8)
+    supervisor.begin(series)
+    assert torch.allclose(supervisor.start, torch.tensor([1.0, -3.0]), atol=0.05)
+    assert torch.allclose(supervisor.start_factor(), factor, atol=0.05)
 
 
 def test_drawn_steps_are_valid_and_pass_gradients_on(mixed: Cohort) -> None:
@@ -362,7 +395,7 @@ def test_a_preset_of_another_generator_is_refused() -> None:
         ("rcgan", "adversarial.rounds", 0, "adversarial.rounds is 0"),
         ("rcgan", "model.noise", 0, "model.noise is 0"),
         ("rcgan", "model.held", 1.5, "a share from 0 to 1"),
-        ("timegan", "model.held", -0.1, "a share from 0 to 1"),
+        ("timegan", "model.held", 0.5, "no setting model.held"),
         ("timegan", "adversarial.smooth", -1, "a weight of 0 or more"),
         ("crnngan", "training.validation", 0.1, "expected 0"),
         ("tforcing", "model.first", "training", "one of fitted, real"),

@@ -110,6 +110,24 @@ def test_each_player_moves_its_own_weights_in_its_own_updates() -> None:
         assert moved == {part for part, moves in (("0", first), ("2", last)) if moves}
 
 
+def test_a_player_prepares_once_with_all_data_before_its_first_update() -> None:
+    seen: list[int] = []
+
+    def begin(model: nn.Module, data: tuple[Tensor, ...]) -> None:
+        seen.append(len(data[0]))
+        torch.nn.init.constant_(model[2].weight, 7.0)  # type: ignore[index]
+
+    model = network()
+    update = made(
+        model, (Turn(objective, "first", ("0",)), Turn(objective, "last", ("2",), times=2, first=1, begin=begin))
+    )
+    for step in range(4):
+        update(step, 0.01)
+        assert len(seen) == min(step, 1)
+    assert seen == [60]
+    assert torch.allclose(model.state_dict()["2.weight"], torch.tensor(7.0), atol=0.2)
+
+
 def test_losses_of_several_players_go_by_their_names() -> None:
     update = made(network(), first_and_last())
     update(0, 0.01)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from timediff.codec import Codec
 from timediff.generators.adversarial import accuracy, called_fake, called_real, examined
 from timediff.generators.columns import Columns
+from timediff.generators.nextstep import blurred
 from timediff.generators.settings import ForcingModel, PForcingSettings
 from timediff.generators.tforcing import Forcing, Predictor
 from timediff.networks.recurrent import Recurrent
@@ -29,7 +30,7 @@ class Professor(Predictor):
 
     def both(self, x: Tensor, noise: Noise) -> tuple[Tensor, Tensor]:
         """How surprising stays x are, and its behaviour (2 B, L − 1, …): forced by them, and free from their first."""
-        x = self.blurred(x, noise)
+        x = blurred(x, noise)
         known = self.valid(x)
         (surprise, forced), (steps, free) = self.forced(x), self.free(known[:, 0], self.drawn(noise, x.shape[1]))
         behaviour = torch.cat([torch.cat([forced, free]), torch.cat([known[:, 1:], steps]).to(forced.dtype)], dim=-1)

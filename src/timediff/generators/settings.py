@@ -157,7 +157,9 @@ class PhaseSettings:
 
 
 @dataclass(frozen=True)
-class TimeGANSettings(HeldRival):
+class TimeGANSettings(NoisyRival):
+    ranged: ClassVar[bool] = False
+
     adversarial: SmoothedSettings = field(default_factory=SmoothedSettings)
     phases: PhaseSettings = field(default_factory=PhaseSettings)
 

@@ -1,8 +1,8 @@
 """TimeGAN: a GAN in the latent space of an autoencoder, with a supervisor of its steps (Yoon et al. 2019).
 
-Learnt in three phases: embedder and recovery; the supervisor, which predicts the next latent step; and all together.
-The discriminator sees latent series. Beside the paper's losses the generator is told mean and spread of every column,
-and the losses are weighted, as in the authors' published implementation.
+Learnt in three phases: embedder and recovery; the supervisor, which learns the next latent step given those before it;
+and all together. A latent series is drawn step by step, as the supervisor says, from innovations that the generator
+makes of noise; the discriminator sees latent series.
 """
 
 from typing import ClassVar
@@ -12,56 +12,80 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
 from timediff.codec import Codec
-from timediff.generators.adversarial import called_fake, called_real, examined, holding
+from timediff.generators.adversarial import called_fake, called_real, examined
 from timediff.generators.columns import Columns
+from timediff.generators.nextstep import BLUR, Factor, NextStep, blurred
 from timediff.generators.rival import Rival
 from timediff.generators.settings import TimeGANSettings
 from timediff.networks.recurrent import Recurrent
 from timediff.randomness import Noise
 from timediff.training.turns import Turn
 
-RECOVERED, SUPERVISED, MOMENTS = 10.0, 100.0, 100.0  # weights of √MSE, √MSE and of means and spreads
-LAMBDA = 0.1  # of the supervised loss for the embedder
+ETA, LAMBDA = 10.0, 0.1  # of the supervised loss, for generator and supervisor and for the embedder
+RECOVERED = 10.0  # of √MSE, beside the loss that keeps latent columns standardised
 ENOUGH = 0.15  # a discriminator with a lower loss waits
+MOST = 5000  # stays that the supervisor's beginning is measured on
+
+
+class Supervisor(NextStep):
+    """A latent series, from its first step on."""
+
+    def __init__(self, columns: int, settings: TimeGANSettings, hidden: int) -> None:
+        super().__init__(columns, settings.model, hidden, across=True)
+        self.start = nn.Parameter(torch.zeros(columns))
+        self.start_factor = Factor(columns)
+
+    @torch.no_grad()
+    def begin(self, series: Tensor) -> None:
+        super().begin(series)
+        first = series[:, 0].double()
+        self.start.copy_(first.mean(dim=0))
+        self.start_factor.begin(first.T.cov(correction=0) + BLUR**2 * torch.eye(first.shape[1], device=first.device))
+
+    def series(self, z: Tensor) -> Tensor:
+        """From innovations (B, L, P)."""
+        first = self.start + z[:, 0] @ self.start_factor().T
+        return torch.cat([first[:, None], self.free(first, z[:, 1:])[0]], dim=1)
+
+    def surprised(self, h: Tensor) -> Tensor:
+        """−log p of latent series (B, L, P), a column of a step but the first."""
+        mean, spread, _, _ = self(h[:, :-1])
+        first = self.start_factor.surprise(h[:, 0] - self.start)
+        return self.surprise(mean, spread, h[:, 1:]) + first / (h.shape[1] - 1)
+
+    def unexpected(self, h: Tensor) -> Tensor:
+        """The squared error of what it expects."""
+        return mse_loss(self(h[:, :-1])[0], h[:, 1:])
 
 
 class TimeGANNetwork(nn.Module):
-    """Values and latent steps lie in [0, 1]."""
+    """Latent steps have as many columns as a stay, each about standardised."""
 
     def __init__(self, columns: Columns, settings: TimeGANSettings, hidden: int) -> None:
         super().__init__()
-        model, width = settings.model, columns.width
-        self.noise, self.held = model.noise or width, model.held
+        model, self.width = settings.model, columns.width
+        self.noise = model.noise or self.width
 
-        def block(inputs: int, outputs: int, layers: int, **more: bool) -> Recurrent:
-            return Recurrent(inputs, outputs, hidden, layers, model.cell, **more)
+        def block(inputs: int, outputs: int, **more: bool) -> Recurrent:
+            return Recurrent(inputs, outputs, hidden, model.layers, model.cell, **more)
 
-        self.embedder = block(width, hidden, model.layers)
-        self.recovery = block(hidden, width, model.layers)
-        self.generator = block(self.noise, hidden, model.layers)
-        self.supervisor = block(hidden, hidden, max(1, model.layers - 1))
-        self.discriminator = block(hidden, 1, model.layers, bidirectional=True)
+        self.embedder = block(self.width, self.width, skip=True)
+        self.recovery = block(self.width, self.width, skip=True)
+        self.generator = block(self.width + self.noise, self.width)
+        self.supervisor = Supervisor(self.width, settings, hidden)
+        self.discriminator = block(self.width, 1, bidirectional=True)
 
-    def embedded(self, x: Tensor) -> Tensor:
-        return torch.sigmoid(self.embedder(x))
-
-    def recovered(self, h: Tensor) -> Tensor:
-        return torch.sigmoid(self.recovery(h))
-
-    def supervised(self, h: Tensor) -> Tensor:
-        """Each step's successor."""
-        return torch.sigmoid(self.supervisor(h))
-
-    def latent(self, z: Tensor) -> tuple[Tensor, Tensor]:
-        """Latent series from noise, before and after the supervisor."""
-        made = torch.sigmoid(self.generator(z))
-        return made, self.supervised(made)
+    def latent(self, z: Tensor, held: Tensor) -> Tensor:
+        """Latent series from noise: of each step, and of the whole stay."""
+        seen = torch.cat([z, held[:, None].expand(-1, z.shape[1], -1)], dim=-1)
+        return self.supervisor.series(z + self.generator(seen).float())
 
     def seeds(self, noise: Noise, length: int) -> tuple[Tensor, ...]:
-        return (holding(noise.uniform(length, self.noise), self.held),)
+        return noise.normal(length, self.width), noise.normal(self.noise)
 
-    def generate(self, z: Tensor, *, length: int) -> Tensor:
-        return 2 * self.recovered(self.latent(z)[1]) - 1
+    def generate(self, z: Tensor, held: Tensor, *, length: int) -> Tensor:
+        recovered: Tensor = self.recovery(self.latent(z, held))
+        return recovered
 
 
 class TimeGAN(Rival[TimeGANSettings]):
@@ -76,70 +100,68 @@ class TimeGAN(Rival[TimeGANSettings]):
         updates, phases = self.settings.training.steps, self.settings.phases
         alone, together = round(updates * phases.embedding), round(updates * (phases.embedding + phases.supervised))
 
-        def seen(network: nn.Module, batch: tuple[Tensor, ...]) -> tuple[TimeGANNetwork, Tensor]:
+        def seen(network: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> tuple[TimeGANNetwork, Tensor]:
+            """The network, and the batch as it sees it in latent space, with nothing to learn from there."""
             assert isinstance(network, TimeGANNetwork)
-            return network, (columns.join(*batch) + 1) / 2
+            with torch.no_grad():
+                return network, blurred(network.embedder(columns.join(*batch)).float(), noise)
+
+        def coded(network: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> tuple[Tensor, dict[str, Tensor]]:
+            """Latent series, and the losses of embedder and recovery."""
+            assert isinstance(network, TimeGANNetwork)
+            x = columns.join(*batch)
+            h = network.embedder(x).float()
+            error = mse_loss(network.recovery(blurred(h, noise)).float(), x)
+            return h, {"total": RECOVERED * (error + 1e-12).sqrt() + _standardised(h), "error": error}
 
         def embedding(network: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
-            gan, x = seen(network, batch)
-            error = mse_loss(gan.recovered(gan.embedded(x)).float(), x)
-            return {"total": RECOVERED * _root(error), "error": error}
+            return coded(network, batch, noise)[1]
+
+        def begin(network: nn.Module, data: tuple[Tensor, ...]) -> None:
+            assert isinstance(network, TimeGANNetwork)
+            few = tuple(part[:: -(-len(part) // MOST)] for part in data)
+            with torch.no_grad():
+                network.supervisor.begin(network.embedder(columns.join(*few)).float())
 
         def supervised(network: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
-            gan, x = seen(network, batch)
-            with torch.no_grad():
-                h = gan.embedded(x)
-            return {"total": _next_step(gan, h)}
+            gan, h = seen(network, batch, noise)
+            return {"total": gan.supervisor.surprised(h)}
 
         def generator(network: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
-            gan, x = seen(network, batch)
-            made, likely = gan.latent(*gan.seeds(noise, x.shape[1]))
-            with torch.no_grad():
-                h = gan.embedded(x)
-            fooled = called_real(gan.discriminator(likely)) + called_real(gan.discriminator(made))
-            step, moments = _next_step(gan, h), _moments(gan.recovered(likely).float(), x)
-            total = fooled + SUPERVISED * _root(step) + MOMENTS * moments
-            return {"total": total, "fooled": fooled, "supervised": step, "moments": moments}
+            gan, h = seen(network, batch, noise)
+            fooled = called_real(gan.discriminator(gan.latent(*gan.seeds(noise, h.shape[1]))))
+            surprise = gan.supervisor.surprised(h)
+            return {"total": fooled + ETA * surprise, "fooled": fooled, "surprise": surprise}
 
         def embedder(network: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
-            gan, x = seen(network, batch)
-            h = gan.embedded(x)
-            error = mse_loss(gan.recovered(h).float(), x)
-            return {"total": RECOVERED * _root(error) + LAMBDA * _next_step(gan, h), "error": error}
+            assert isinstance(network, TimeGANNetwork)
+            h, losses = coded(network, batch, noise)
+            return {**losses, "total": losses["total"] + LAMBDA * network.supervisor.unexpected(h)}
 
         def discriminator(network: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
-            gan, x = seen(network, batch)
+            gan, h = seen(network, batch, noise)
             with torch.no_grad():
-                h, (made, likely) = gan.embedded(x), gan.latent(*gan.seeds(noise, x.shape[1]))
-            series = torch.cat([h, likely, made])
-            logits, rough = examined(gan.discriminator, series, noise, adversarial.smooth)
-            real, *fake = logits.chunk(3)
-            told = called_real(real) + called_fake(fake[0]) + called_fake(fake[1])
+                made = gan.latent(*gan.seeds(noise, h.shape[1]))
+            logits, rough = examined(gan.discriminator, torch.cat([h, made]), noise, adversarial.smooth)
+            real, fake = logits.chunk(2)
+            told = called_real(real) + called_fake(fake)
             total = told + adversarial.smooth * rough
             return {"total": total, "told": told, "rough": rough, "skip": (told < ENOUGH).float()}
 
         coding = ("embedder", "recovery")
         return (
             Turn(embedding, "embedding", coding, end=alone),
-            Turn(supervised, "supervised", ("supervisor",), first=alone, end=together),
-            Turn(generator, "generator", ("generator", "supervisor"), times=2, first=together),
-            Turn(embedder, "embedder", coding, times=2, first=together),
+            Turn(supervised, "supervised", ("supervisor",), first=alone, end=together, begin=begin),
+            Turn(generator, "generator", ("generator", "supervisor"), first=together),
+            Turn(embedder, "embedder", coding, first=together),
             Turn(
                 discriminator, "discriminator", ("discriminator",), adversarial.lr, adversarial.rounds, first=together
             ),
         )
 
 
-def _next_step(gan: TimeGANNetwork, h: Tensor) -> Tensor:
-    return mse_loss(gan.supervised(h)[:, :-1].float(), h[:, 1:].float())
-
-
-def _moments(made: Tensor, real: Tensor) -> Tensor:
-    """How far means and spreads of the columns at each step are from those of the batch."""
-    spreads = [(one.var(dim=0, correction=0) + 1e-6).sqrt() for one in (made, real)]
-    means = [one.mean(dim=0) for one in (made, real)]
-    return (spreads[0] - spreads[1]).abs().mean() + (means[0] - means[1]).abs().mean()
-
-
-def _root(error: Tensor) -> Tensor:
-    return (error + 1e-12).sqrt()
+def _standardised(h: Tensor) -> Tensor:
+    """How far latent columns are from mean 0 and spread 1."""
+    columns = h.flatten(0, 1)
+    spread = (columns.var(dim=0, correction=0) + 1e-6).sqrt()
+    return (columns.mean(dim=0).square() + (spread - 1).square()).mean()

@@ -23,6 +23,7 @@ class Turn:
     times: int = 1  # an update, each with a batch of its own
     first: int = 0
     end: int | None = None
+    begin: Callable[[nn.Module, tuple[Tensor, ...]], None] | None = None  # with all data, before the first update
 
     def weights(self, network: nn.Module) -> list[nn.Parameter]:
         parts = [network.get_submodule(name) for name in self.moves] or [network]

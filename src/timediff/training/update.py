@@ -63,6 +63,7 @@ class Update:
     def __call__(self, step: int, lr: float) -> None:
         for number, player in enumerate(self._plays):
             if player.turn.at(step):
+                player.begin(step)
                 player(step, step * len(self._plays) + number, lr)
                 self.whole = False
         self._ema_share.fill_(self._ema.share(step))
@@ -108,6 +109,7 @@ class Player:
         self._lr: Tensor = optimizer.param_groups[0]["lr"]
         self._sums: dict[str, Tensor] = {}
         self._batches = 0  # in the sums
+        self._begun: int | None = None
         self._skips = False
         self._rows = self._mine.stop - self._mine.start
         while device.type == "cpu" and self._rows * data[0].shape[1] > CACHED_CELLS and self._rows % 2 == 0:
@@ -122,6 +124,11 @@ class Player:
         self._batches += self._settings.accumulate
         average(self._gradient, self._accelerator)
         self._apply()
+
+    def begin(self, step: int) -> None:
+        if self.turn.begin and step == self.turn.first and step != self._begun:
+            self.turn.begin(self._network, self._data)
+            self._begun = step
 
     def take(self) -> dict[str, float]:
         """The means of the losses since they were last taken."""
