@@ -1,10 +1,11 @@
-"""The paper's network: its size, its shapes, its ear for the diffusion step."""
+"""The paper's network: its size, its shapes, its ear for the diffusion step; and what recurrent blocks see."""
 
 import pytest
 import torch
 
 from timediff.networks.brnn import BidirectionalRNN
 from timediff.networks.embedding import sinusoidal
+from timediff.networks.recurrent import Recurrent
 
 
 def test_parameter_count_of_the_mimic3_network() -> None:
@@ -33,3 +34,14 @@ def test_it_hears_the_diffusion_step() -> None:
 def test_steps_have_different_embeddings() -> None:
     embedded = sinusoidal(torch.arange(1000), 64)
     assert torch.cdist(embedded, embedded).fill_diagonal_(1).min() > 0.01
+
+
+def test_with_a_skip_the_output_sees_the_inputs_and_without_it_the_states_alone() -> None:
+    x = torch.randn(2, 5, 3)
+    for skip in (False, True):
+        block = Recurrent(3, 2, 4, 1, "lstm", skip=skip)
+        with torch.no_grad():
+            for weight in block.rnn.parameters():
+                weight.zero_()  # so that its states are 0
+            y, bias = block(x), block.output.bias
+            assert torch.allclose(y, (x @ block.output.weight[:, 4:].T if skip else 0 * y) + bias)

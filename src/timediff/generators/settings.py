@@ -26,7 +26,7 @@ class NoisyModel(RecurrentSettings):
 
 
 @dataclass(frozen=True)
-class HeldModel(NoisyModel):
+class RCGANModel(NoisyModel):
     held: float = 0.0  # share of them that is drawn once, and the same at every step
 
 
@@ -99,14 +99,6 @@ class NoisyRival(AdversarialRival):
 
 
 @dataclass(frozen=True)
-class HeldRival(NoisyRival):
-    model: HeldModel = field(default_factory=HeldModel)
-
-    def problems(self) -> list[str]:
-        return super().problems() + shares({"model.held": self.model.held})
-
-
-@dataclass(frozen=True)
 class SmoothedSettings(AdversarialSettings):
     smooth: float = 0.0  # weight of the discriminator's squared slope in its loss
 
@@ -116,8 +108,12 @@ class SmoothedSettings(AdversarialSettings):
 
 
 @dataclass(frozen=True)
-class RCGANSettings(HeldRival):
+class RCGANSettings(NoisyRival):
+    model: RCGANModel = field(default_factory=RCGANModel)
     adversarial: SmoothedSettings = field(default_factory=SmoothedSettings)
+
+    def problems(self) -> list[str]:
+        return super().problems() + shares({"model.held": self.model.held})
 
 
 @dataclass(frozen=True)
