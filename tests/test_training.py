@@ -74,7 +74,7 @@ def test_interrupted_and_resumed_is_uninterrupted_bit_for_bit(
 
 
 def test_killed_at_any_moment_it_can_be_resumed(icu: Cohort, tmp_path: Path) -> None:
-    """SIGKILL at every write and rename of a run: its folder, three checkpoints, the weights, the provenance."""
+    """SIGKILL at every write and rename of a run: its folder, three checkpoints, seconds, weights, provenance."""
     icu.write(tmp_path / "icu")
     script = Path(__file__).parent / "kill_points.py"
     arguments = [tmp_path / "icu", json.dumps({**SMALL, "training.steps": 12}), tmp_path]
@@ -82,7 +82,7 @@ def test_killed_at_any_moment_it_can_be_resumed(icu: Cohort, tmp_path: Path) -> 
     done = subprocess.run([sys.executable, script, *arguments], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     survived = json.loads(done.stdout)
-    assert len(survived) == 1 + 3 * 5 + 2 * 2
+    assert len(survived) == 1 + 3 * 5 + 3 * 2
     assert all(survived)
 
 
