@@ -1,19 +1,21 @@
 """Every rival, and TimeDiff, on Stocks and Energy under the paper's protocol, beside the numbers that the paper gives.
 
     python benchmarks/baselines.py STOCKS ENERGY --out RESULTS.json [--only timegan fast …] [--judges 5] [--jobs 1]
-                                   [--set KEY=VALUE …]
+                                   [--seeds 0 1 …] [--set KEY=VALUE …]
     python benchmarks/baselines.py --table RESULTS.json
 
-STOCKS and ENERGY are cohort folders (`timediff extract stocks …`). One training seed each. Rows that RESULTS.json has
-already are not computed again, so a run that was stopped goes on, and one command may add to another. With --jobs
-several rows share the device, and their seconds are longer for it; the row says so. --table prints the rows as
-Markdown.
+STOCKS and ENERGY are cohort folders (`timediff extract stocks …`). A row of RESULTS.json is one training seed; those
+that it has already are not computed again, so a run that was stopped goes on, and one command may add to another. With
+--jobs several rows share the device, and their seconds are longer for it; the row says so. --table prints them as
+Markdown, the mean over training seeds and its ends.
 """
 
 import argparse
+import itertools
 import json
 import multiprocessing
 import os
+import statistics
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -40,22 +42,22 @@ PUBLISHED = {
 COHORTS = ("stocks", "energy")
 
 
-def row(cohort: str, preset: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Fits, samples and judges one generator on one cohort."""
+def row(cohort: str, preset: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Fits, samples and judges one generator on one cohort, with one training seed."""
     torch.set_num_threads(2 if arguments.jobs == 1 else 1)
     train, test = read_cohort(getattr(arguments, cohort)).split(seed=0)
     changes = dict(map(parse_assignment, arguments.set))
     model = generator(generator_of(preset))(settings=resolve(preset, assignments=changes))
     started = time.perf_counter()
-    model.fit(train, seed=0)
+    model.fit(train, seed=seed)
     _wait()
     trained = time.perf_counter()
-    made = model.sample(len(train), seed=1000)
+    made = model.sample(len(train), seed=1000 + seed)
     sampled = time.perf_counter()
     case = Case(train, test, EvaluationSettings(protocol="paper", repetitions=arguments.judges))
     (score,) = (one for one in MEASURES["discriminative"][0](case, made, "", False, silent)[0] if one.what == "score")
     return {
-        "cohort": cohort, "preset": preset, "changes": changes,
+        "cohort": cohort, "preset": preset, "seed": seed, "changes": changes,
         "score": score.value, "judge_sd": score.spreads.get("judge"), "updates": model.settings.training.steps,
         "batch": model.settings.training.batch,
         "training_seconds": trained - started, "sampling_seconds": sampled - trained, "stays": len(made),
@@ -72,11 +74,15 @@ def table(rows: list[dict[str, Any]]) -> str:
     ]
     for preset in PUBLISHED:
         for number, cohort in enumerate(COHORTS):
-            for one in (one for one in rows if (one["cohort"], one["preset"]) == (cohort, preset)):
-                speed = one["stays"] / one["sampling_seconds"]
+            if seeds := [one for one in rows if (one["cohort"], one["preset"]) == (cohort, preset)]:
+                one, scores = seeds[0], [one["score"] for one in seeds]
+                ends = f" ({min(scores):.3f} to {max(scores):.3f})" if len(scores) > 1 else ""
+                seconds = statistics.mean(one["training_seconds"] for one in seeds)
+                speed = statistics.mean(one["stays"] / one["sampling_seconds"] for one in seeds)
                 lines.append(
-                    f"| `{preset}` | {cohort.title()} | {PUBLISHED[preset][number]:.3f} | {one['score']:.3f} | "
-                    f"{one['updates']:,} × {one['batch']} | {one['training_seconds']:.0f} | {speed:,.0f} |"
+                    f"| `{preset}` | {cohort.title()} | {PUBLISHED[preset][number]:.3f} | "
+                    f"{statistics.mean(scores):.3f}{ends} | {one['updates']:,} × {one['batch']} | {seconds:.0f} | "
+                    f"{speed:,.0f} |"
                 )
     return "\n".join(lines)
 
@@ -94,6 +100,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=PUBLISHED, default=list(PUBLISHED))
     parser.add_argument("--cohorts", nargs="+", choices=COHORTS, default=list(COHORTS))
     parser.add_argument("--judges", type=int, default=5)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings in place of the presets'")
     parser.add_argument("--table", type=Path)
@@ -104,8 +111,8 @@ def main() -> None:
     if not (arguments.out and arguments.energy):
         parser.error("expected STOCKS, ENERGY and --out, or --table")
     rows = json.loads(arguments.out.read_text()) if arguments.out.exists() else []
-    done = {(one["cohort"], one["preset"]) for one in rows}
-    wanted = [(cohort, preset) for preset in arguments.only for cohort in arguments.cohorts]
+    done = {(one["cohort"], one["preset"], one["seed"]) for one in rows}
+    wanted = list(itertools.product(arguments.cohorts, arguments.only, arguments.seeds))
     with ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
         coming = [pool.submit(row, *one, arguments) for one in wanted if one not in done]
         for each in as_completed(coming):
