@@ -127,7 +127,7 @@ def shape_results(shape: str, seconds: float, limits: dict[str, float]) -> dict[
     model = td.TimeDiff(settings=resolve("fast", assignments={"training.steps": 1})).fit(cohort, seed=0)
     drawn = {
         precision: sampling(model, precision=precision)
-        for precision in (model.settings.sampling.precision, "float32", "bfloat16")
+        for precision in (model.settings.sampling.precision, "float16", "float32", "bfloat16")
     }
     rate, sampled = (next(iter(found.values()))["stays_per_second"] for found in (learnt, drawn))
     authors = AUTHORS[shape]

@@ -30,6 +30,7 @@ from timediff.networks.inference import arithmetic, fastest
 from timediff.networks.staged import StagedNetwork
 from timediff.randomness import BLOCK, sampling_noise
 from timediff.training.loop import train
+from timediff.training.turns import Turn
 
 HIDDEN, BATCH, UPDATES = 256, 512, 5000
 WARM, TIMED = 10, 20
@@ -76,7 +77,7 @@ def measured(size: Size) -> dict[str, Any]:
     training = replace(settings.training, steps=WARM + TIMED, batch=BATCH, lr=1e-3, log_every=10**6)
     make_room()
     torch.cuda.reset_peak_memory_stats()
-    train(network, objective, (x, c), training, seed=0, progress=watch)
+    train(network, (Turn(objective),), (x, c), training, seed=0, progress=watch)
     learning = torch.cuda.max_memory_allocated() / 1e9
     update = (times[1] - times[0]) / TIMED
     make_room()

@@ -1,9 +1,14 @@
 """Cohorts that several tests share."""
 
+import os
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # kernels are interpreted, step by step; said before Triton is imported
 
 from timediff.cohort import Cohort
 from timediff.schema import Feature, Schema

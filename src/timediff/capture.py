@@ -87,7 +87,7 @@ class Captured:
         except RuntimeError as error:  # and goes on as before; if memory is short, that will say so
             torch.cuda.set_stream(stream)  # which a failed recording does not do
             self._inputs, self._outputs = (), None
-            self._say(f"the GPU's work is launched piece by piece: it could not be recorded ({_first_line(error)})")
+            self._say(f"the GPU's work is launched piece by piece: it could not be recorded ({first_line(error)})")
             return False
         self._graph = graph
         return True
@@ -109,7 +109,7 @@ def make_room(*, recorded: bool = False) -> None:
         torch.cuda.empty_cache()
 
 
-def is_full(error: RuntimeError) -> bool:
+def is_full(error: Exception) -> bool:
     """Whether memory was short: PyTorch's own error, or one of the libraries that allocate by themselves."""
     said = str(error)
     return isinstance(error, torch.OutOfMemoryError) or "out of memory" in said or "ALLOC_FAILED" in said
@@ -124,10 +124,10 @@ def gpu_failures() -> Iterator[None]:
         if is_full(error) or ("CUDA" not in str(error) and "cuDNN" not in str(error)):
             raise
         raise TimeDiffError(
-            f"the GPU failed or is gone ({_first_line(error)}). What was saved is sound: when the GPU is back, or "
+            f"the GPU failed or is gone ({first_line(error)}). What was saved is sound: when the GPU is back, or "
             "without it, --resume goes on from there."
         ) from error
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:200]
+def first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]

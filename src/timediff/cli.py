@@ -334,7 +334,7 @@ def sample(
     length: Annotated[int | None, typer.Option(min=1, help="Steps of each stay; as trained if not given.")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Stays computed at once.")] = None,
     precision: Annotated[
-        str | None, typer.Option(metavar="float32|tf32|bfloat16", help="Of a GPU; the run's if not given.")
+        str | None, typer.Option(metavar="float32|tf32|float16|bfloat16", help="Of a GPU; the run's if not given.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a sampling that was stopped.")] = False,
 ) -> None:

@@ -78,7 +78,7 @@ class SamplingSettings:
     )
     steps: int | None = None  # network calls; unset = all of diffusion.steps, or 72 in continuous time
     # Of the network on a GPU; a rounded probability now and then flips a class where the compute batch differs.
-    precision: Literal["float32", "tf32", "bfloat16"] = "float32"
+    precision: Literal["float32", "tf32", "float16", "bfloat16"] = "float32"
     batch: int | None = None  # stays computed at once, rounded up to whole blocks of 500; unset = by device
 
 

@@ -53,5 +53,7 @@ def prior_kl(k: int, alpha_bar_last: float) -> float:
 
 def draw(log_p: Tensor, uniform: Tensor) -> Tensor:
     """Class indices (…) from log-probabilities (…, K) by inverting the distribution function at `uniform` (…)."""
-    below = log_p[..., :-1].exp().cumsum(-1)
+    below = log_p[..., :-1].exp()
+    if below.shape[-1] > 1:
+        below = below.cumsum(-1)
     return (uniform.unsqueeze(-1) >= below).sum(-1)

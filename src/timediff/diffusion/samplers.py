@@ -120,8 +120,8 @@ def _staged(
     for now, then in zip(plan.sigmas, [*plan.sigmas[1:], 0.0], strict=False):
         at, after = (start.new_full((1,), level, dtype=torch.float64) for level in (now, then))
         told = told_noise(at).to(start.dtype).expand(stays)
-        output = network.rnn(process.input(edm.scaled_input(x, at), hot, hidden, stay_hot), told).float()
-        d = edm.denoised(x, output[..., : process.continuous], at)
+        output = network.rnn(process.input(edm.scaled_input(x, at), hot, hidden, stay_hot), told)
+        d = edm.denoised(x, output[..., : process.continuous].float(), at)
         x, before = continuous(x, d, before, at, after) if then > 0 else d, (d, at.log() - after.log())
         tick()
     classes = torch.empty((stays, length, len(process.cells) + len(process.stay)), dtype=torch.long, device=c.device)

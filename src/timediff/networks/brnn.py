@@ -39,13 +39,17 @@ class BidirectionalRNN(nn.Module):
         self.states = 2 * hidden
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
-        told = self.embedding(t)[:, None]
-        scale, shift, start = told.split([self.states, self.states, told.shape[-1] - 2 * self.states], dim=-1)
-        if start.shape[-1]:
-            x = torch.cat([x, start.expand(-1, x.shape[1], -1)], dim=-1)
+        x, told = self.told(x, t)
+        scale, shift = told[:, None, : 2 * self.states].chunk(2, dim=-1)
         h, _ = self.rnn(x)  # (B, L, 2 · hidden)
         out: Tensor = self.output(self.dropout(self.norm(h) * (scale + 1) + shift))
         return out
+
+    def told(self, x: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
+        """What the RNN sees, and what the step says (B, …): scale and shift of the states first."""
+        told = self.embedding(t)
+        start = told[:, None, 2 * self.states :]
+        return (torch.cat([x, start.expand(-1, x.shape[1], -1)], dim=-1) if start.shape[-1] else x), told
 
 
 class Dropped(nn.Module):

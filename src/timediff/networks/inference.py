@@ -8,12 +8,12 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from timediff.capture import Captured
+from timediff.capture import Captured, first_line, is_full
 from timediff.networks.chain import Chain
 from timediff.networks.staged import StagedNetwork
 from timediff.progress import Say, unheard
 
-Precision = Literal["float32", "tf32", "bfloat16"]
+Precision = Literal["float32", "tf32", "float16", "bfloat16"]
 Denoiser = Callable[[Tensor, Tensor], Tensor]
 CACHED_CELLS = 9000  # stays × steps; on two cores 72-step stays sample 1.7 times as fast as 500 stays at once
 
@@ -51,7 +51,33 @@ def _denoiser(
             output: Tensor = network(x, t)
             return output
 
-    return in_slices(rounded, rows) if rows else Captured(rounded, device, say=say)
+    denoise = _fused(network, rounded, say) if precision == "float16" else rounded
+    return in_slices(denoise, rows) if rows else Captured(denoise, device, say=say)
+
+
+def _fused(network: nn.Module, otherwise: Denoiser, say: Say) -> Denoiser:
+    """The network by kernels of our own; `otherwise` where they do not cover it or cannot be built."""
+    ways = [otherwise]
+
+    def denoise(x: Tensor, t: Tensor) -> Tensor:
+        if len(ways) > 1:
+            try:
+                with arithmetic("tf32"):
+                    return ways[0](x, t)
+            except Exception as error:  # a compiler that is missing, a GPU that is too small or too old
+                if is_full(error):
+                    raise
+                say(f"the GPU's products are in TF32, by cuDNN: {first_line(error)}")
+            del ways[0]
+        return ways[0](x, t)
+
+    try:
+        from timediff.networks.fused import FusedRNN  # needs Triton, which comes with PyTorch for CUDA
+
+        ways.insert(0, FusedRNN(network))
+    except (ImportError, ValueError) as error:
+        say(f"the GPU's products are in TF32, by cuDNN: {first_line(error)}")
+    return denoise
 
 
 def in_slices(network: Denoiser, rows: int) -> Denoiser:
@@ -69,7 +95,7 @@ def arithmetic(precision: Precision) -> Iterator[None]:
     switches: list[Any] = [torch.backends.cudnn, torch.backends.cuda.matmul]
     before = [switch.allow_tf32 for switch in switches]
     for switch in switches:
-        switch.allow_tf32 = precision == "tf32"
+        switch.allow_tf32 = precision in ("tf32", "float16")  # which keep as many digits
     try:
         with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16"):
             yield
