@@ -15,9 +15,11 @@ have to be written and read at the least where each step is computed by itself. 
 import argparse
 import json
 import platform
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -25,7 +27,7 @@ import torch
 import throughput
 import timediff as td
 from timediff.config import resolve
-from timediff.generators.learnt import CELLS_AT_ONCE
+from timediff.generators.learnt import compute_batch
 from timediff.randomness import BLOCK
 
 AUTHORS = {  # stays a second: training, sampling in batches of 100, sampling in batches of 2,000
@@ -39,6 +41,7 @@ TRAINING = {
     "float32": {"training.precision": "float32"},
 }
 WARM = 20  # updates before time is taken: the graph is recorded in them
+BATCHES = 4  # that are drawn
 
 
 def seconds_each(work: Callable[[], Any], times: int = 10) -> float:
@@ -86,15 +89,16 @@ def training(cohort: td.Cohort, seconds: float, **changes: Any) -> dict[str, Any
 
 
 def sampling(model: td.TimeDiff, **options: Any) -> dict[str, Any]:
-    """Two compute batches, after one to warm up."""
-    most = BLOCK * max(1, CELLS_AT_ONCE // (BLOCK * model.schema.steps))
+    """Some compute batches, after one to warm up."""
+    settings = replace(model.settings.sampling, **options)
+    most = compute_batch(10**6, model.schema.steps, settings, torch.device("cuda"))
     model.sample(BLOCK, seed=1, **options)
     torch.cuda.reset_peak_memory_stats()
     started = time.perf_counter()
-    model.sample(2 * most, seed=0, **options)
+    model.sample(BATCHES * most, seed=0, **options)
     seconds = time.perf_counter() - started
     return {
-        "stays_per_second": 2 * most / seconds,
+        "stays_per_second": BATCHES * most / seconds,
         "stays_at_once": most,
         "network_calls": model.settings.sampling.steps,
         "peak_gigabytes": torch.cuda.max_memory_allocated() / 1e9,
@@ -153,6 +157,10 @@ def main() -> None:
     if not torch.cuda.is_available():
         raise SystemExit("this benchmark needs a GPU; benchmarks/throughput.py does not.")
     limits = ceilings()
+    shapes = {}
+    for shape in AUTHORS:
+        shapes[shape] = shape_results(shape, arguments.seconds, limits)
+        print(json.dumps({shape: shapes[shape]}), file=sys.stderr, flush=True)  # should the rest be cut short
     results = {
         "command": f"python benchmarks/gpu.py --seconds {arguments.seconds:g}",
         "date": time.strftime("%Y-%m-%d"),
@@ -161,7 +169,7 @@ def main() -> None:
         "torch": torch.__version__,
         "python": platform.python_version(),
         "ceilings": limits,
-        "shapes": {shape: shape_results(shape, arguments.seconds, limits) for shape in AUTHORS},
+        "shapes": shapes,
     }
     print(json.dumps(json.loads(json.dumps(results), parse_float=lambda text: float(f"{float(text):.4g}")), indent=2))
 

@@ -23,12 +23,12 @@ from timediff.capture import make_room
 from timediff.config import resolve
 from timediff.diffusion.samplers import multistep
 from timediff.diffusion.staged import StagedDiffusion
-from timediff.generators.learnt import CELLS_AT_ONCE
+from timediff.generators.learnt import compute_batch
 from timediff.networks.brnn import BidirectionalRNN
 from timediff.networks.chain import Chain
 from timediff.networks.inference import arithmetic, fastest
 from timediff.networks.staged import StagedNetwork
-from timediff.randomness import BLOCK, sampling_noise
+from timediff.randomness import sampling_noise
 from timediff.training.loop import train
 from timediff.training.turns import Turn
 
@@ -82,7 +82,7 @@ def measured(size: Size) -> dict[str, Any]:
     update = (times[1] - times[0]) / TIMED
     make_room()
     torch.cuda.reset_peak_memory_stats()
-    batch = min(BLOCK * max(1, CELLS_AT_ONCE // (BLOCK * size.steps)), size.stays)
+    batch = compute_batch(size.stays, size.steps, settings.sampling, device)
     network.eval()
     calls = fastest(network, device, size.steps, settings.sampling.precision)
     plan = process.schedule(settings.sampling.steps, size.steps)

@@ -3,19 +3,27 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from conftest import same
 from timediff.codec import Codec
 from timediff.cohort import Cohort, read_cohort
-from timediff.config import CodecSettings, resolve
+from timediff.config import CodecSettings, SamplingSettings, resolve
 from timediff.errors import TimeDiffError
 from timediff.generators.base import Generator
+from timediff.generators.learnt import compute_batch
 from timediff.generators.registry import GENERATORS, generator, load
 from timediff.generators.streaming import sample_to
+from timediff.randomness import BLOCK
 
 SMALL = resolve(
     "paper",
@@ -100,6 +108,20 @@ def test_a_stopped_sampling_is_resumed(model: Generator, tmp_path: Path) -> None
 
 def test_a_compute_batch_is_any_number_of_blocks(model: Generator) -> None:
     assert alike(*(model.sample(1500, seed=1, batch=batch) for batch in (500, 1500)))
+
+
+@given(st.integers(1, 10**6), st.integers(1, 2000), st.sampled_from(["tf32", "float16"]), st.integers(8, 150))
+def test_a_gpu_draws_as_many_whole_blocks_as_it_has_room_for(
+    n: int, length: int, precision: Any, gigabytes: int
+) -> None:
+    gpu = SimpleNamespace(multi_processor_count=132, total_memory=gigabytes * 10**9)
+    with patch("torch.cuda.get_device_properties", return_value=gpu):
+        batch = compute_batch(n, length, SamplingSettings(precision=precision), torch.device("cuda"))
+    most = min(64 * 132, gpu.total_memory // (48_000 * length)) if precision == "float16" else 500_000 // length
+    assert batch % BLOCK == 0
+    assert BLOCK <= batch <= max(BLOCK, most)
+    batches = -(-n // batch)
+    assert batches == 1 or batches <= -(-n // (max(BLOCK, most) // BLOCK * BLOCK))  # and no more of them than needed
 
 
 def alike(a: Cohort, b: Cohort) -> bool:

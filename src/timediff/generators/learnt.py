@@ -34,6 +34,10 @@ from timediff.training.turns import Turn
 
 FEWEST_HELD_OUT = 20  # stays; the loss of fewer would not say when to stop
 CELLS_AT_ONCE = 500_000  # stays × steps that keep a GPU busy; a CPU computes a block at a time
+STAYS_EACH = (
+    64  # to a multiprocessor, where the kernels are our own: one program of each, for 128 stays in one direction
+)
+MEMORY_EACH = 48_000  # bytes of the GPU to a step of these; it takes less but for hundreds of features
 
 S = TypeVar("S", bound=AnySettings)
 Tensors = tuple[Tensor, Tensor]  # of a codec: continuous (B, L, P_r), discrete (B, L, P_d)
@@ -220,7 +224,7 @@ class Learnt(Generator, Generic[S]):
                 torch.cuda.set_device(device)
             network = self.fitted.network.to(device)
         draw = self._drawer(network, self.fitted.codec, device, length, sampling, say)
-        batch, start = _compute_batch(n, length, sampling.batch, device), skip
+        batch, start = compute_batch(n, length, sampling, device), skip
         rows: int | None = None  # fewer than a block, where a GPU does not hold one
         done = begun = 0  # calls of the network, and those before the batch in hand
 
@@ -328,13 +332,19 @@ class Learnt(Generator, Generic[S]):
             return self._build(codec)
 
 
-def _compute_batch(n: int, length: int, given: int | None, device: torch.device) -> int:
+def compute_batch(n: int, length: int, sampling: Any, device: torch.device) -> int:
     """Stays to draw at once, whole blocks: as set, or as many as are worth it, shared evenly among the batches."""
+    given: int | None = sampling.batch
     if given:
         return BLOCK * -(-given // BLOCK)
-    most = max(1, CELLS_AT_ONCE // (BLOCK * length)) if device.type == "cuda" else 1
+    most = 1
+    if device.type == "cuda":
+        most = CELLS_AT_ONCE // length
+        if sampling.precision == "float16":
+            gpu = torch.cuda.get_device_properties(device)
+            most = min(STAYS_EACH * gpu.multi_processor_count, gpu.total_memory // (MEMORY_EACH * length))
     blocks = -(-n // BLOCK)
-    return BLOCK * -(-blocks // -(-blocks // most))
+    return BLOCK * -(-blocks // -(-blocks // max(1, most // BLOCK)))
 
 
 def _tensors(encoded: Encoded) -> tuple[Tensor, Tensor]:
