@@ -75,7 +75,7 @@ def _fused(network: nn.Module, otherwise: Denoiser, say: Say) -> Denoiser:
         from timediff.networks.fused import FusedRNN  # needs Triton, which comes with PyTorch for CUDA
 
         ways.insert(0, FusedRNN(network))
-    except (ImportError, ValueError) as error:
+    except Exception as error:  # no Triton, an old one, a network that they do not cover
         say(f"the GPU's products are in TF32, by cuDNN: {first_line(error)}")
     return denoise
 
