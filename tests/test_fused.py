@@ -135,7 +135,8 @@ for generation, room in ((80, 166_912), (89, 101_376), (90, 232_448)):
     for rows, units, warps, stages in fused.SHAPES:
         fixed = {"L": 25, "H": 256, "ROWS": rows, "UNITS": units, "STAGES": stages, "EXACT": False}
         source = ASTSource(fused._layer, {**kinds, **dict.fromkeys(fixed, "constexpr")}, fixed)
-        kernel = compile(source, target=GPUTarget("cuda", generation, 32), options={"num_warps": warps})
+        options = {"num_warps": warps, **fused.OPTIONS}
+        kernel = compile(source, target=GPUTarget("cuda", generation, 32), options=options)
         fit += kernel.metadata.shared <= room
     print(generation, fit)
 """
@@ -144,7 +145,11 @@ for generation, room in ((80, 166_912), (89, 101_376), (90, 232_448)):
 def test_they_compile_for_three_generations_of_gpus_and_some_shape_fits_each(tmp_path: Path) -> None:
     environment = {"TRITON_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", COMPILE], capture_output=True, text=True, env=environment, check=False
+        [sys.executable, "-W", "error::UserWarning", "-c", COMPILE],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     fits = dict(line.split() for line in done.stdout.splitlines())

@@ -22,6 +22,7 @@ SHAPES = ((128, 16, 8, 3), (128, 16, 8, 2), (64, 16, 4, 1), (32, 16, 4, 1))
 CELLS = 16  # steps that a program normalises
 ALIGNED = 8  # columns: products of other widths are slow
 INTERPRETED = triton.knobs.runtime.interpret
+OPTIONS = {"enable_fp_fusion": True}  # a · b + c rounded once; newer Tritons want it said
 
 
 @triton.jit
@@ -118,14 +119,14 @@ class FusedRNN:
         seen, told = self.network.told(x, t)
         stays, length, columns = seen.shape
         x = torch.zeros((stays * length, len(self.layers[0][0])), dtype=torch.float16, device=seen.device)
-        x[:, :columns] = seen.view(stays * length, columns)
+        x[:, :columns] = seen.reshape(stays * length, columns)
         for w, bias, recurrent in self.layers:
             x = self._recur(torch.addmm(bias, x, w).view(stays, length, -1), recurrent)
         norm = self.network.norm
         out = x.new_empty((stays * length, 2 * self.hidden))
         _modulate[(triton.cdiv(len(out), CELLS),)](
             x, norm.weight, norm.bias, told, told.stride(0), out, len(out), length, EPS=norm.eps,
-            HIDDEN=self.hidden, H=self.width, CELLS=CELLS,
+            HIDDEN=self.hidden, H=self.width, CELLS=CELLS, **OPTIONS,
         )  # fmt: skip
         output, bias = self.output
         return torch.addmm(bias, out, output).view(stays, length, -1)[..., : self.network.output.out_features]
@@ -171,6 +172,7 @@ def recur(gates: Tensor, weights: Tensor, rows: int, units: int, warps: int, sta
     _layer[(triton.cdiv(stays, rows), 2)](
         gates, weights, out, cells, stays, L=length,
         H=h, ROWS=rows, UNITS=units, STAGES=stages, EXACT=INTERPRETED, num_warps=warps,
+        **OPTIONS,
     )  # fmt: skip
     return out
 
