@@ -28,7 +28,6 @@ import throughput
 import timediff as td
 from timediff.config import resolve
 from timediff.generators.learnt import compute_batch
-from timediff.randomness import BLOCK
 
 AUTHORS = {  # stays a second: training, sampling in batches of 100, sampling in batches of 2,000
     "mimic3": (1802, 23.7, 393),
@@ -92,7 +91,7 @@ def sampling(model: td.TimeDiff, **options: Any) -> dict[str, Any]:
     """Some compute batches, after one to warm up."""
     settings = replace(model.settings.sampling, **options)
     most = compute_batch(10**6, model.schema.steps, settings, torch.device("cuda"))
-    model.sample(BLOCK, seed=1, **options)
+    model.sample(most, seed=1, **options)
     torch.cuda.reset_peak_memory_stats()
     started = time.perf_counter()
     model.sample(BATCHES * most, seed=0, **options)
@@ -114,7 +113,7 @@ def used(model: td.TimeDiff, stays_per_second: float, calls: int, backward: bool
     hidden, layers = model.settings.model.hidden or 0, model.settings.model.layers
     # Of each unit: four gates written and read, state and output written, output read by the next step and layer;
     # to learn, these are read again, and the gates' gradients written and read for both products.
-    numbers, size = (10 + 20 if backward else 10), 2 if backward else 4
+    numbers, size = (10 + 20 if backward else 10), 2
     tera = cells * 2 * weights * (3 if backward else 1) / 1e12
     moved = cells * layers * 2 * hidden * numbers * size / 1e12
     return {
@@ -131,7 +130,7 @@ def shape_results(shape: str, seconds: float, limits: dict[str, float]) -> dict[
     model = td.TimeDiff(settings=resolve("fast", assignments={"training.steps": 1})).fit(cohort, seed=0)
     drawn = {
         precision: sampling(model, precision=precision)
-        for precision in (model.settings.sampling.precision, "float16", "float32", "bfloat16")
+        for precision in (model.settings.sampling.precision, "tf32", "float32", "bfloat16")
     }
     rate, sampled = (next(iter(found.values()))["stays_per_second"] for found in (learnt, drawn))
     authors = AUTHORS[shape]

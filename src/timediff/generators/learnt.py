@@ -34,10 +34,8 @@ from timediff.training.turns import Turn
 
 FEWEST_HELD_OUT = 20  # stays; the loss of fewer would not say when to stop
 CELLS_AT_ONCE = 500_000  # stays × steps that keep a GPU busy; a CPU computes a block at a time
-STAYS_EACH = (
-    64  # to a multiprocessor, where the kernels are our own: one program of each, for 128 stays in one direction
-)
-MEMORY_EACH = 48_000  # bytes of the GPU to a step of these; it takes less but for hundreds of features
+STAYS_EACH = 64  # to a multiprocessor, where kernels are our own: a program of each, for 128 stays in one direction
+MEMORY_EACH = 16_000  # bytes of the GPU to a step of these; it takes half of that, and more for 50 features or more
 
 S = TypeVar("S", bound=AnySettings)
 Tensors = tuple[Tensor, Tensor]  # of a codec: continuous (B, L, P_r), discrete (B, L, P_d)

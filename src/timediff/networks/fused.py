@@ -37,7 +37,7 @@ def _sigmoid(x, EXACT: tl.constexpr):
     return 0.5 + 0.5 * _tanh(0.5 * x, EXACT)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["B"])  # not compiled again for another number of stays
 def _layer(
     gates, weights, out, cells, B, L: tl.constexpr,
     H: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr, STAGES: tl.constexpr, EXACT: tl.constexpr,
@@ -76,7 +76,7 @@ def _layer(
         tl.debug_barrier()  # what this step has written is read by the next
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["N"])
 def _modulate(
     states, weight, bias, told, stride, out, N, L, EPS: tl.constexpr,
     HIDDEN: tl.constexpr, H: tl.constexpr, CELLS: tl.constexpr,
