@@ -64,7 +64,7 @@ UPDATES = {"timegan": 300, "rcgan": 1600, "crnngan": 800, "tforcing": 400, "pfor
 SHORT = {"model__hidden": 24, "training__batch": 64, "training__lr": 3e-3}
 SHORTER = {  # presets are for ten times as many updates, and more
     "rcgan": {"training__decay": "none", "training__lr": 1e-3},
-    "crnngan": {"adversarial__lr": 0.5},
+    "crnngan": {"training__decay": "none"},
 }
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
 from timediff.codec import Codec
-from timediff.generators.adversarial import called_fake, called_real
+from timediff.generators.adversarial import called_fake, called_real, examined
 from timediff.generators.columns import Columns
 from timediff.generators.learnt import Tensors
 from timediff.generators.rival import Rival
@@ -74,8 +74,11 @@ class CRNNGAN(Rival[CRNNGANSettings]):
         def judge(network: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
             with torch.no_grad():
                 gan, made = drawn(network, batch[0], noise)
-            own, generator = losses(*gan.judged(columns.join(*batch), made)[0])
-            return {"total": own, "skip": (own < ahead * generator).float()}
+            series = torch.cat([columns.join(*batch), made])
+            logits, rough = examined(gan.discriminator, series, noise, adversarial.smooth)
+            own, generator = losses(*_halves(logits))
+            total = own + adversarial.smooth * rough
+            return {"total": total, "told": own, "rough": rough, "skip": (own < ahead * generator).float()}
 
         return (
             Turn(judge, "discriminator", ("discriminator",), adversarial.lr, adversarial.rounds),

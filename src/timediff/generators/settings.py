@@ -134,7 +134,7 @@ class PForcingSettings(AdversarialRival):
 
 
 @dataclass(frozen=True)
-class FreezingSettings(AdversarialSettings):
+class FreezingSettings(SmoothedSettings):
     freeze: float = 0.7  # a player whose loss is below this share of the other's waits; 0 = none does
 
     def problems(self) -> list[str]:
