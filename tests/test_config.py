@@ -1,11 +1,12 @@
 """Settings: what is written is what is read, and a mistake names what was meant."""
 
+import pickle
 import tomllib
 
 import pytest
 
 from timediff.config import Settings, parse_assignment, presets, resolve
-from timediff.errors import TimeDiffError
+from timediff.errors import Problems, TimeDiffError
 
 
 def test_paper_is_the_default_of_every_setting() -> None:
@@ -96,3 +97,11 @@ def test_files_that_cannot_be_read(content: str | None, said: str, tmp_path) -> 
         (tmp_path / "mine.toml").write_text(content)
     with pytest.raises(TimeDiffError, match=said):
         resolve("paper", tmp_path / "mine.toml")
+
+
+@pytest.mark.parametrize("mistakes", [["training.steps=-1"], ["training.steps=-1", "training.lr=-1"]])
+def test_mistakes_come_whole_from_another_process(mistakes: list[str]) -> None:
+    with pytest.raises(Problems) as found:
+        resolve("fast", assignments=dict(map(parse_assignment, mistakes)))
+    sent = pickle.loads(pickle.dumps(found.value))
+    assert (str(sent), sent.problems) == (str(found.value), found.value.problems)

@@ -296,6 +296,13 @@ def test_before_it_learns_a_predictor_is_the_linear_model_of_the_data(across: bo
     assert torch.allclose(network.factor(), factor, atol=0.03)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_a_supervisor_has_its_beginning_with_and_without_a_phase_of_its_own(share: float, mixed: Cohort) -> None:
+    model = rival("timegan", training__steps=2, training__ema=0.0, phases__embedding=0.0, phases__supervised=share)
+    supervisor = model.fit(mixed, seed=0).fitted.network.get_submodule("supervisor")
+    assert supervisor.start.abs().max() > 0.1  # without a beginning two updates of 0.001 would be all
+
+
 def test_columns_that_are_equal_or_stand_still_have_a_beginning_too() -> None:
     x = torch.randn(50, 1, 1).expand(-1, 6, 3)
     network = NextStep(3, ForcingModel(), 8)

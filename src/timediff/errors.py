@@ -11,9 +11,12 @@ class Problems(TimeDiffError):
     """Everything that is wrong with one input, found in one reading."""
 
     def __init__(self, where: str, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
+        self.where, self.problems = where, tuple(problems)
         lines = self.problems[0] if len(problems) == 1 else "".join(f"\n  - {problem}" for problem in problems)
         super().__init__(f"{where}: {lines}")
+
+    def __reduce__(self) -> tuple[type["Problems"], tuple[str, tuple[str, ...]]]:  # on its way from another process
+        return type(self), (self.where, self.problems)
 
 
 class Stopped(TimeDiffError):

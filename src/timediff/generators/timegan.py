@@ -148,11 +148,11 @@ class TimeGAN(Rival[TimeGANSettings]):
             total = told + adversarial.smooth * rough
             return {"total": total, "told": told, "rough": rough, "skip": (told < ENOUGH).float()}
 
-        coding = ("embedder", "recovery")
+        coding, unbegun = ("embedder", "recovery"), begin if alone == together else None
         return (
             Turn(embedding, "embedding", coding, end=alone),
             Turn(supervised, "supervised", ("supervisor",), first=alone, end=together, begin=begin),
-            Turn(generator, "generator", ("generator", "supervisor"), first=together),
+            Turn(generator, "generator", ("generator", "supervisor"), first=together, begin=unbegun),
             Turn(embedder, "embedder", coding, first=together),
             Turn(
                 discriminator, "discriminator", ("discriminator",), adversarial.lr, adversarial.rounds, first=together
