@@ -5,7 +5,8 @@
     python benchmarks/baselines.py --table RESULTS.json
 
 STOCKS and ENERGY are cohort folders (`timediff extract stocks …`). A row of RESULTS.json is one training seed; those
-that it has already are not computed again, so a run that was stopped goes on, and one command may add to another. With
+that it has already, with the same --set, are not computed again, so a run that was stopped goes on, and one command
+may add to another. With
 --jobs several rows share the device, and their seconds are longer for it; the row says so. --table prints them as
 Markdown, the mean over training seeds and its ends.
 """
@@ -74,13 +75,16 @@ def table(rows: list[dict[str, Any]]) -> str:
     ]
     for preset in PUBLISHED:
         for number, cohort in enumerate(COHORTS):
-            if seeds := [one for one in rows if (one["cohort"], one["preset"]) == (cohort, preset)]:
+            found = [one for one in rows if (one["cohort"], one["preset"]) == (cohort, preset)]
+            for changes in dict.fromkeys(json.dumps(one["changes"]) for one in found):
+                seeds = [one for one in found if json.dumps(one["changes"]) == changes]
                 one, scores = seeds[0], [one["score"] for one in seeds]
+                named = " ".join([f"`{preset}`", *(f"{key}={value}" for key, value in one["changes"].items())])
                 ends = f" ({min(scores):.3f} to {max(scores):.3f})" if len(scores) > 1 else ""
                 seconds = statistics.mean(one["training_seconds"] for one in seeds)
                 speed = statistics.mean(one["stays"] / one["sampling_seconds"] for one in seeds)
                 lines.append(
-                    f"| `{preset}` | {cohort.title()} | {PUBLISHED[preset][number]:.3f} | "
+                    f"| {named} | {cohort.title()} | {PUBLISHED[preset][number]:.3f} | "
                     f"{statistics.mean(scores):.3f}{ends} | {one['updates']:,} × {one['batch']} | {seconds:.0f} | "
                     f"{speed:,.0f} |"
                 )
@@ -111,7 +115,8 @@ def main() -> None:
     if not (arguments.out and arguments.energy):
         parser.error("expected STOCKS, ENERGY and --out, or --table")
     rows = json.loads(arguments.out.read_text()) if arguments.out.exists() else []
-    done = {(one["cohort"], one["preset"], one["seed"]) for one in rows}
+    changes = dict(map(parse_assignment, arguments.set))
+    done = [(one["cohort"], one["preset"], one["seed"]) for one in rows if one["changes"] == changes]
     wanted = list(itertools.product(arguments.cohorts, arguments.only, arguments.seeds))
     with ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
         coming = [pool.submit(row, *one, arguments) for one in wanted if one not in done]

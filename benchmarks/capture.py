@@ -21,11 +21,13 @@ from timediff.config import resolve
 from timediff.generators.registry import GENERATORS
 
 SHAPE = "mimic3"
+PHASES = {"timegan": {"phases.embedding": 0.25, "phases.supervised": 0.25}}  # some updates of each
 
 
 def weights(name: str, updates: int, capture: bool) -> torch.Tensor:
     """Of the trained network, as one vector; that something could not be recorded ends it."""
     changes = {"training.steps": updates, "training.capture": capture, "training.validation": 0.0}
+    changes |= PHASES.get(name, {})
     model: Any = td.generator(name)(settings=resolve(GENERATORS[name].preset, assignments=changes))
     said: list[str] = []
     model.fit(throughput.cohort(SHAPE), seed=0, say=said.append)

@@ -117,7 +117,7 @@ def test_a_gpu_draws_as_many_whole_blocks_as_it_has_room_for(
     gpu = SimpleNamespace(multi_processor_count=132, total_memory=gigabytes * 10**9)
     with patch("torch.cuda.get_device_properties", return_value=gpu):
         batch = compute_batch(n, length, SamplingSettings(precision=precision), torch.device("cuda"))
-    most = min(64 * 132, gpu.total_memory // (16_000 * length)) if precision == "float16" else 500_000 // length
+    most = min(64 * 132, gpu.total_memory // (24_000 * length)) if precision == "float16" else 500_000 // length
     assert batch % BLOCK == 0
     assert BLOCK <= batch <= max(BLOCK, most)
     batches = -(-n // batch)
@@ -146,6 +146,10 @@ def test_samplers_are_options(model: Generator) -> None:
             digests.add(model.sample(7, seed=0, sampler=sampler, steps=steps, progress=count).digest())
             assert calls == [steps] * steps
     assert len(digests) == 6
+
+
+def test_no_stays_are_no_parts(model: Generator) -> None:
+    assert list(model.stream(0, seed=0)) == []
 
 
 def test_parts_begin_with_a_block(model: Generator) -> None:

@@ -1,24 +1,29 @@
 """The generators we are compared with: each learns, is resumed to the bit, and keeps no training stay."""
 
 import math
+import re
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
 from timediff.codec import Codec, carried
 from timediff.cohort import Cohort
 from timediff.config import generator_of, presets, resolve
 from timediff.errors import TimeDiffError
-from timediff.generators.adversarial import examined, holding, nudged, roughness
+from timediff.generators.adversarial import examined, nudged, roughness
 from timediff.generators.columns import Columns
 from timediff.generators.first import Copula
 from timediff.generators.nextstep import BLUR, NextStep
 from timediff.generators.pforcing import Professor
+from timediff.generators.rcgan import holding
 from timediff.generators.registry import GENERATORS, chosen, generator
 from timediff.generators.settings import ForcingModel
 from timediff.generators.tforcing import Predictor
@@ -26,6 +31,7 @@ from timediff.generators.timegan import Supervisor
 from timediff.metrics.fidelity import fidelity
 from timediff.randomness import Noise
 from timediff.sources.simulated import simulate
+from timediff.training.turns import Turn
 
 RIVALS = [name for name in GENERATORS if name != "timediff"]
 SMALL = {"model.hidden": 8, "training.batch": 16, "training.checkpoint_every": 1000}
@@ -87,7 +93,9 @@ def test_it_learns(name: str) -> None:
 @pytest.mark.parametrize("at", [2, 7])
 def test_stopped_and_resumed_it_is_the_same(name: str, at: int, mixed: Cohort, tmp_path: Path) -> None:
     """Of TimeGAN in its first phase and in its last."""
-    short = {"training__steps": 10, "training__checkpoint_every": 1}
+    short: dict[str, object] = {"training__steps": 10, "training__checkpoint_every": 1}
+    if name == "timegan":
+        short |= {"phases__embedding": 0.3, "phases__supervised": 0.3}
     whole = rival(name, **short).fit(mixed, seed=3)
 
     def stop(done: int, total: int, **values: float) -> None:
@@ -156,10 +164,17 @@ def test_columns_and_channels_are_each_others_inverse(mixed: Cohort) -> None:
 
 @given(st.lists(st.floats(-3, 3, width=32), min_size=19, max_size=19))
 def test_whatever_a_method_makes_is_rounded_to_valid_classes(mixed: Cohort, numbers: list[float]) -> None:
+    """To the nearest: no other class of a channel has columns that are less far away."""
     columns, _ = columns_of(mixed)
-    values = torch.tensor(numbers).repeat(3)[: columns.width][None]
-    _, c = columns.split(values)
-    assert all(0 <= int(value) < k for value, k in zip(c[0], columns.classes, strict=True))
+    values = torch.tensor(numbers).repeat(3)[: columns.width]
+    x, c = columns.split(values)
+    for channel, k in enumerate(columns.classes):
+        own = columns.of_channel(channel)
+        away = []
+        for other in range(k):
+            valid = columns.join(x, c.index_fill(0, torch.tensor(channel), other))
+            away.append(float((valid - values)[own].double().norm()))
+        assert away[c[channel]] <= min(away) + 1e-6
 
 
 def test_fitted_first_vectors_are_spread_and_correlated_like_the_real_ones() -> None:
@@ -175,6 +190,24 @@ def test_fitted_first_vectors_are_spread_and_correlated_like_the_real_ones() -> 
     gap = np.corrcoef(made[:, continuous].T) - np.corrcoef(real[:, continuous].T)
     assert np.abs(gap).max() < 0.06
     assert set(np.unique(made[:, columns.continuous :])) == {-1.0, 1.0}
+
+
+@given(stays=st.integers(1, 300), seed=st.integers(0, 99))
+def test_no_knot_of_fitted_first_vectors_is_of_fewer_than_ten_stays(stays: int, seed: int, mixed: Cohort) -> None:
+    """Of all, if there are fewer than twenty. So it is nobody's value."""
+    columns, _ = columns_of(mixed)
+    vectors = torch.randn(stays, columns.width, generator=torch.Generator().manual_seed(seed))
+    first = Copula(columns)
+    first.fit(vectors)
+    assert first.knots.shape == (columns.continuous, max(1, stays // 10))
+    assert stays == 1 or not set(first.knots.flatten().tolist()) & set(vectors.flatten().tolist())
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_one_stay_is_enough(name: str, mixed: Cohort) -> None:
+    one = mixed.take(np.array([3]))
+    model = rival(name, training__steps=2, training__batch=1, codec__allow_constant=True)
+    assert len(model.fit(one, seed=0).sample(5)) == 5
 
 
 def test_fitted_first_vectors_have_every_class_at_its_rate(mixed: Cohort) -> None:
@@ -367,6 +400,102 @@ def test_forced_steps_are_drawn_and_not_means(mixed: Cohort) -> None:
     assert not torch.allclose(one[1:], other[1:], atol=0.1)
 
 
+def players(model: Any, cohort: Cohort) -> tuple[nn.Module, dict[str, Turn], tuple[torch.Tensor, torch.Tensor]]:
+    """An untrained network, the turns of those who teach it, and what they see."""
+    codec = Codec.fit(cohort, model.settings.codec)
+    model.settings = model._sized(cohort, codec)
+    network, encoded = model._network(codec), codec.encode(cohort)
+    turns = {turn.name: turn for turn in model._turns(codec, torch.device("cpu"))}
+    return network, turns, (torch.from_numpy(encoded.continuous), torch.from_numpy(encoded.discrete))
+
+
+@pytest.mark.parametrize("name", ["timegan", "rcgan", "crnngan"])
+def test_players_pull_in_opposite_directions(name: str, mixed: Cohort) -> None:
+    """A discriminator that learns alone is less easily fooled, and a generator that learns alone fools it again."""
+    network, turns, data = players(rival(name, adversarial__smooth=0.1), mixed)
+
+    def losses(turn: str) -> dict[str, torch.Tensor]:
+        return turns[turn].objective(network, data, noise_for(len(data[0])))
+
+    def fooled_after(turn: str, updates: int) -> float:
+        optimizer = torch.optim.Adam(turns[turn].weights(network), lr=0.01)
+        for _ in range(updates):
+            network.zero_grad()
+            losses(turn)["total"].backward()
+            optimizer.step()
+        found = losses("generator")
+        return found.get("fooled", found["total"]).item()
+
+    before = fooled_after("generator", 0)
+    wary = fooled_after("discriminator", 40)
+    assert wary > before + 0.2
+    assert fooled_after("generator", 40) < wary - 0.2
+
+
+@pytest.mark.parametrize("listen", [0.0, 1.0])
+def test_p_forcing_hears_its_discriminator_while_that_is_right_often_enough(listen: float, mixed: Cohort) -> None:
+    network, turns, data = players(rival("pforcing", adversarial__listen=listen), mixed)
+
+    def slope(loss: str) -> torch.Tensor:
+        network.zero_grad()
+        turns["generator"].objective(network, data, noise_for(len(data[0])))[loss].backward()
+        return torch.cat([weight.grad.flatten() for weight in turns["generator"].weights(network)])  # type: ignore[union-attr]
+
+    expected = slope("surprise") + (slope("fooled") if listen == 0 else 0)  # it is never right in more than all cases
+    assert slope("fooled").norm() > 0
+    assert torch.allclose(slope("total"), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("freeze", [0.0, 1.0])
+def test_c_rnn_gan_freezes_whoever_is_ahead(freeze: float, mixed: Cohort) -> None:
+    network, turns, data = players(rival("crnngan", adversarial__freeze=freeze), mixed)
+    with torch.no_grad():
+        waits = [turn.objective(network, data, noise_for(len(data[0])))["skip"].item() for turn in turns.values()]
+    assert sum(waits) == freeze
+
+
+def test_c_rnn_gan_is_fed_with_its_last_output(mixed: Cohort) -> None:
+    network, _, _ = players(rival("crnngan"), mixed)
+    network.generate(*network.seeds(noise_for(5), 6), length=6).sum().backward()  # type: ignore[operator]
+    slope = network.generator.rnn.weight_ih_l0.grad  # type: ignore[union-attr]
+    assert slope[:, network.noise :].abs().max() > 0  # type: ignore[index,misc]
+
+
+def test_rcgan_is_told_the_label(mixed: Cohort) -> None:
+    network, _, _ = players(rival("rcgan"), mixed)
+    z, label = network.seeds(noise_for(5), 6)  # type: ignore[operator]
+    with torch.no_grad():
+        made = [network.generate(z, torch.full_like(label, of), length=6) for of in (0, 1)]  # type: ignore[operator]
+    different = (made[0] - made[1]).abs().amax(dim=(0, 1)) > 1e-4
+    assert different.all()  # and not only the label's own column
+
+
+@given(updates=st.integers(1, 300), embedding=st.floats(0, 0.99), share=st.floats(0, 1))
+def test_some_updates_of_timegan_are_of_all_players(
+    updates: int, embedding: float, share: float, mixed: Cohort
+) -> None:
+    supervised = (0.999 - embedding) * share
+    changes = {"training__steps": updates, "phases__embedding": embedding, "phases__supervised": supervised}
+    model = rival("timegan", **changes)
+    turns = model._turns(Codec.fit(mixed, model.settings.codec), torch.device("cpu"))
+    assert [turn.name for turn in turns if turn.at(updates - 1)] == ["generator", "embedder", "discriminator"]
+    assert all(any(turn.at(step) for turn in turns) for step in range(updates))
+    assert sum(turn.begin is not None and any(turn.at(step) for step in range(updates)) for turn in turns) == 1
+
+
+def test_timegans_supervisor_begins_with_a_few_stays_at_a_time(mixed: Cohort) -> None:
+    """So that what a GPU's memory holds in training it holds here too."""
+    network, turns, data = players(rival("timegan"), mixed)
+    seen: list[int] = []
+    embedder = network.get_submodule("embedder")
+    embedder.register_forward_pre_hook(lambda _, given: seen.append(len(given[0])))
+    begin = turns["supervised"].begin
+    assert begin is not None
+    begin(network, data)
+    assert sum(seen) == len(mixed)
+    assert max(seen) <= 64
+
+
 def test_what_sampling_does_not_have_is_named(mixed: Cohort) -> None:
     model = rival("rcgan", training__steps=1).fit(mixed, seed=0)
     with pytest.raises(TimeDiffError, match="rcgan is not sampled with steps: what can be chosen is precision, batch"):
@@ -385,6 +514,10 @@ def test_every_generator_has_a_preset_of_its_own_that_names_its_source() -> None
         assert chosen(None, entry.preset) == (name, entry.preset)
     assert chosen(None, None) == ("timediff", "fast")
     assert set(presets()) >= set(RIVALS)
+    for name in RIVALS:
+        heading = (resources.files("timediff") / "presets" / f"{name}.toml").read_text().partition("generator =")[0]
+        assert re.search(r"^# .*(20\d\d|from)", heading, re.MULTILINE), name
+        assert "To expect, discriminative score of Stocks and Energy: " in heading, name
 
 
 def test_a_preset_of_another_generator_is_refused() -> None:

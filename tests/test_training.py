@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -19,8 +20,9 @@ from timediff.errors import Stopped, TimeDiffError
 from timediff.generators.timediff import TimeDiff
 from timediff.training.checkpoints import Checkpoints
 from timediff.training.ema import EMA
-from timediff.training.loop import learning_rate
 from timediff.training.order import Order
+from timediff.training.turns import Turn
+from timediff.training.update import learning_rate
 
 CPU = torch.device("cpu")
 SMALL = {
@@ -162,14 +164,20 @@ def test_training_lowers_the_loss(icu: Cohort, tmp_path: Path) -> None:
     assert sum(losses[-10:]) < 0.8 * sum(losses[:10])
 
 
+def unused(*given: object) -> dict[str, torch.Tensor]:
+    raise AssertionError
+
+
 @pytest.mark.parametrize("decay", ["none", "linear", "cosine"])
 def test_learning_rate_rises_and_falls(decay: str) -> None:
     plan = TrainingSettings(steps=100, lr=1.0, warmup=10, decay=decay)
-    rates = [learning_rate(plan, step) for step in range(100)]
+    rates = [learning_rate(plan, step, Turn(unused)) for step in range(100)]
     assert rates[:10] == pytest.approx([(i + 1) / 10 for i in range(10)])
     assert max(rates) == 1
     assert all(later <= earlier for earlier, later in pairwise(rates[10:]))
     assert rates[-1] == 1 if decay == "none" else rates[-1] < 0.02
+    later = Turn(unused, first=1000, end=1100)  # in whatever training: each phase has its own rise and fall
+    assert [learning_rate(replace(plan, steps=5000), 1000 + step, later) for step in range(100)] == rates
 
 
 def test_an_epoch_sees_every_stay_once() -> None:

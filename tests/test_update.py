@@ -63,7 +63,7 @@ def updated(loss: object, steps: int = 3, accumulate: int = 2) -> tuple[dict[str
     model, said = network(), list[str]()
     update = made(model, (Turn(loss),), said, accumulate)  # type: ignore[arg-type]
     for step in range(steps):
-        update(step, 0.01)
+        update(step)
     return model.state_dict(), update.take(), said
 
 
@@ -89,7 +89,7 @@ def test_a_device_that_holds_not_even_one_stay_is_named() -> None:
 def test_losses_are_taken_once() -> None:
     update = made(network(), (Turn(objective),))
     assert update.take() == {}
-    update(0, 0.01)
+    update(0)
     assert set(update.take()) == {"total", "other"}
     assert update.take() == {}
 
@@ -103,7 +103,7 @@ def test_each_player_moves_its_own_weights_in_its_own_updates() -> None:
     update = made(model, first_and_last())
     for step, (first, last) in enumerate([(True, False), (True, True), (True, True), (True, False)]):
         before = {name: value.clone() for name, value in model.state_dict().items()}
-        update(step, 0.01)
+        update(step)
         moved = {
             name.split(".")[0] for name, value in model.state_dict().items() if not torch.equal(value, before[name])
         }
@@ -122,7 +122,7 @@ def test_a_player_prepares_once_with_all_data_before_its_first_update() -> None:
         model, (Turn(objective, "first", ("0",)), Turn(objective, "last", ("2",), times=2, first=1, begin=begin))
     )
     for step in range(4):
-        update(step, 0.01)
+        update(step)
         assert len(seen) == min(step, 1)
     assert seen == [60]
     assert torch.allclose(model.state_dict()["2.weight"], torch.tensor(7.0), atol=0.2)
@@ -130,9 +130,9 @@ def test_a_player_prepares_once_with_all_data_before_its_first_update() -> None:
 
 def test_losses_of_several_players_go_by_their_names() -> None:
     update = made(network(), first_and_last())
-    update(0, 0.01)
+    update(0)
     assert set(update.take()) == {"first", "first_other", "total"}
-    update(1, 0.01)
+    update(1)
     taken = update.take()
     assert set(taken) == {"first", "first_other", "last", "last_other", "total"}
     assert taken["total"] == pytest.approx(taken["first"] + taken["last"])
@@ -147,7 +147,7 @@ def test_every_turn_has_a_batch_and_noise_of_its_own() -> None:
 
     update = made(network(), (Turn(watched, "a", times=2), Turn(watched, "b")))
     for step in range(2):
-        update(step, 0.01)
+        update(step)
     assert len(seen) == 6
     for number, (batch, draw) in enumerate(seen):
         for other, drawn in seen[:number]:
@@ -167,7 +167,7 @@ def test_a_player_who_wishes_to_skip_stays_where_it_is(shares: tuple[float, floa
     update = made(model, (Turn(wishing),), accumulate=2)
     states = [model.state_dict()["0.weight"].clone()]
     for step in range(3):
-        update(step, 0.01)
+        update(step)
         states.append(model.state_dict()["0.weight"].clone())
     assert [not torch.equal(a, b) for a, b in pairwise(states)] == [True, moves, True]
     assert "skip" not in update.take()
@@ -219,10 +219,10 @@ def test_a_run_whose_gpu_went_can_be_resumed(icu: Cohort, tmp_path: Path, monkey
     whole = TimeDiff(settings=settings).fit(icu, seed=0)
     step = Update.__call__
 
-    def failing(self: Update, number: int, lr: float) -> None:
+    def failing(self: Update, number: int) -> None:
         if number == 7:
             raise RuntimeError("CUDA error: device unavailable")
-        step(self, number, lr)
+        step(self, number)
 
     with monkeypatch.context() as patch:
         patch.setattr(Update, "__call__", failing)

@@ -58,7 +58,8 @@ class TrainingSettings:
     validation: float = 0.0  # share of the training stays held out; the weights with the lowest loss on them are kept
     validate_every: int = 250  # updates
     patience: int | None = None  # looks at held-out stays without a lower loss before training ends
-    precision: Literal["float32", "bfloat16"] = "float32"  # of a GPU's products; a CPU's are always in float32
+    # Of a GPU's products, but that cuDNN's RNN takes TF32 in place of float32; a CPU's are always in float32.
+    precision: Literal["float32", "bfloat16"] = "float32"
     capture: bool = True  # record an update as a CUDA graph, where there is a GPU
     seed: int = 2023
     log_every: int = 100

@@ -11,6 +11,10 @@ from timediff.errors import Lost
 if TYPE_CHECKING:
     import torch
 
+# Stays × steps that a CPU computes at once, which its cache holds: on two cores 72-step stays sample 1.7 times as fast
+# as 500 stays at once.
+CACHED_CELLS = 9000
+
 
 def processes() -> int:
     """How many work together: as many as `accelerate launch` or torchrun has started."""

@@ -1,6 +1,7 @@
-"""What adversarial rivals share: noise, a discriminator's logits as losses of either side, and what keeps it smooth."""
+"""What adversarial rivals share: a discriminator's logits as losses of either side, and what keeps it smooth."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -8,13 +9,7 @@ from torch.nn.functional import softplus
 
 from timediff.randomness import Noise
 
-NUDGE = 0.005  # of columns, which reach from −1 to 1
-
-
-def holding(z: Tensor, share: float) -> Tensor:
-    """Noise (B, L, n) of which a share is that of the first step throughout: a level, beside what happens."""
-    held = round(share * z.shape[-1])
-    return torch.cat([z[:, :1, :held].expand(-1, z.shape[1], -1), z[..., held:]], dim=-1)
+NUDGE = 0.005  # of columns and states that reach from about −1 to 1
 
 
 def called_real(logits: Tensor) -> Tensor:
@@ -29,6 +24,20 @@ def called_fake(logits: Tensor) -> Tensor:
 def accuracy(real: Tensor, fake: Tensor) -> Tensor:
     """Share of right answers, as many of either kind."""
     return torch.cat([(real > 0).flatten(), (fake <= 0).flatten()]).float().mean()
+
+
+class Contest(NamedTuple):
+    real: Tensor  # logits
+    fake: Tensor
+    losses: dict[str, Tensor]  # of the discriminator: "total" is what it "told", and its weighted roughness
+
+
+def contested(discriminator: Callable[[Tensor], Tensor], series: Tensor, noise: Noise, smooth: float) -> Contest:
+    """A discriminator should call the first half of the series real, and the others fake."""
+    logits, rough = examined(discriminator, series, noise, smooth)
+    real, fake = logits.chunk(2)
+    told = called_real(real) + called_fake(fake)
+    return Contest(real, fake, {"total": told + smooth * rough, "told": told, "rough": rough})
 
 
 def examined(

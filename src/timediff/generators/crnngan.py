@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
 from timediff.codec import Codec
-from timediff.generators.adversarial import called_fake, called_real, examined
+from timediff.generators.adversarial import called_fake, called_real, contested
 from timediff.generators.columns import Columns
 from timediff.generators.learnt import Tensors
 from timediff.generators.rival import Rival
@@ -60,25 +60,20 @@ class CRNNGAN(Rival[CRNNGANSettings]):
             assert isinstance(network, FeedbackGAN)
             return network, network.generate(*network.seeds(noise, x.shape[1]), length=x.shape[1])
 
-        def losses(real: Tensor, fake: Tensor) -> tuple[Tensor, Tensor]:
-            """Of discriminator and generator, by which freezing is decided."""
-            return called_real(real) + called_fake(fake), called_real(fake)
-
         def generate(network: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
             gan, made = drawn(network, batch[0], noise)
             (real, fake), (wanted, got) = gan.judged(columns.join(*batch), made)
             matched = mse_loss(got.float().mean(dim=0), wanted.float().mean(dim=0).detach())
-            judge, own = losses(real, fake)
-            return {"total": matched, "fooled": own, "skip": (own < ahead * judge).float()}
+            fooled, told = called_real(fake), called_real(real) + called_fake(fake)
+            return {"total": matched, "fooled": fooled, "skip": (fooled < ahead * told).float()}
 
         def judge(network: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
             with torch.no_grad():
                 gan, made = drawn(network, batch[0], noise)
             series = torch.cat([columns.join(*batch), made])
-            logits, rough = examined(gan.discriminator, series, noise, adversarial.smooth)
-            own, generator = losses(*_halves(logits))
-            total = own + adversarial.smooth * rough
-            return {"total": total, "told": own, "rough": rough, "skip": (own < ahead * generator).float()}
+            contest = contested(gan.discriminator, series, noise, adversarial.smooth)
+            skip = contest.losses["told"] < ahead * called_real(contest.fake)
+            return {**contest.losses, "skip": skip.float()}
 
         return (
             Turn(judge, "discriminator", ("discriminator",), adversarial.lr, adversarial.rounds),

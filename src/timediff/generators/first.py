@@ -59,7 +59,7 @@ class Copula(First):
         rates = [own.bincount(minlength=self.edges.shape[1]) / len(c) for own in c.T]
         self.edges = torch.stack([one.double().cumsum(0) for one in rates]).float() if rates else self.edges
         scores = torch.special.ndtri((_ranks(torch.cat([x.double(), c.double()], dim=1)) + 0.5) / len(x))
-        scores = (scores - scores.mean(dim=0)) / scores.std(dim=0).clamp(min=1e-6)
+        scores = (scores - scores.mean(dim=0)) / scores.std(dim=0, correction=0).clamp(min=1e-6)
         values, axes = torch.linalg.eigh(scores.T @ scores / len(x))
         self.factor = (axes * values.clamp(min=0).sqrt()).float()
 

@@ -35,7 +35,7 @@ from timediff.training.turns import Turn
 FEWEST_HELD_OUT = 20  # stays; the loss of fewer would not say when to stop
 CELLS_AT_ONCE = 500_000  # stays × steps that keep a GPU busy; a CPU computes a block at a time
 STAYS_EACH = 64  # to a multiprocessor, where kernels are our own: a program of each, for 128 stays in one direction
-MEMORY_EACH = 16_000  # bytes of the GPU to a step of these; it takes half of that, and more for 50 features or more
+MEMORY_EACH = 24_000  # bytes of the GPU to a step of these; it takes a third of that, or all where cuDNN has to do it
 
 S = TypeVar("S", bound=AnySettings)
 Tensors = tuple[Tensor, Tensor]  # of a codec: continuous (B, L, P_r), discrete (B, L, P_d)
@@ -341,7 +341,7 @@ def compute_batch(n: int, length: int, sampling: Any, device: torch.device) -> i
         if sampling.precision == "float16":
             gpu = torch.cuda.get_device_properties(device)
             most = min(STAYS_EACH * gpu.multi_processor_count, gpu.total_memory // (MEMORY_EACH * length))
-    blocks = -(-n // BLOCK)
+    blocks = max(1, -(-n // BLOCK))
     return BLOCK * -(-blocks // -(-blocks // max(1, most // BLOCK)))
 
 

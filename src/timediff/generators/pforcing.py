@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from timediff.codec import Codec
-from timediff.generators.adversarial import accuracy, called_fake, called_real, examined
+from timediff.generators.adversarial import accuracy, called_real, contested
 from timediff.generators.columns import Columns
 from timediff.generators.nextstep import blurred
 from timediff.generators.settings import ForcingModel, PForcingSettings
@@ -56,17 +56,16 @@ class PForcing(Forcing[PForcingSettings]):
             surprise, behaviour = network.both(columns.join(*batch), noise)
             real, fake = network.judged(behaviour).chunk(2)
             heard = accuracy(real, fake) > adversarial.listen
-            return {"total": surprise + heard * called_real(fake), "surprise": surprise}
+            fooled = called_real(fake)
+            return {"total": surprise + heard * fooled, "surprise": surprise, "fooled": fooled}
 
         def judge(network: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
             assert isinstance(network, Professor)
             with torch.no_grad():
                 _, behaviour = network.both(columns.join(*batch), noise)
-            logits, rough = examined(network.judged, behaviour, noise, adversarial.smooth)
-            real, fake = logits.chunk(2)
-            told, right = called_real(real) + called_fake(fake), accuracy(real, fake)
-            total = told + adversarial.smooth * rough
-            return {"total": total, "accuracy": right, "skip": (right > adversarial.enough).float()}
+            contest = contested(network.judged, behaviour, noise, adversarial.smooth)
+            right = accuracy(contest.real, contest.fake)
+            return {**contest.losses, "accuracy": right, "skip": (right > adversarial.enough).float()}
 
         return (
             Turn(predict, "generator", ("next",)),

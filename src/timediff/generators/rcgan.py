@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from timediff.codec import Codec
-from timediff.generators.adversarial import called_fake, called_real, examined, holding
+from timediff.generators.adversarial import called_real, contested
 from timediff.generators.columns import Columns
 from timediff.generators.learnt import Tensors
 from timediff.generators.rival import Rival
@@ -82,15 +82,18 @@ class RCGAN(Rival[RCGANSettings]):
             with torch.no_grad():
                 gan, made = drawn(network, batch[0], noise)
             series = torch.cat([columns.join(*batch), made])
-            logits, rough = examined(gan.discriminator, series, noise, adversarial.smooth)
-            real, fake = logits.chunk(2)
-            told = called_real(real) + called_fake(fake)
-            return {"total": told + adversarial.smooth * rough, "told": told, "rough": rough}
+            return contested(gan.discriminator, series, noise, adversarial.smooth).losses
 
         return (
             Turn(judge, "discriminator", ("discriminator",), adversarial.lr, adversarial.rounds),
             Turn(generate, "generator", ("generator",)),
         )
+
+
+def holding(z: Tensor, share: float) -> Tensor:
+    """Noise (B, L, n) of which a share is that of the first step throughout: a level, beside what happens."""
+    held = round(share * z.shape[-1])
+    return torch.cat([z[:, :1, :held].expand(-1, z.shape[1], -1), z[..., held:]], dim=-1)
 
 
 def _label(codec: Codec) -> int | None:

@@ -10,11 +10,12 @@ from torch import Tensor, nn
 from timediff.capture import Captured
 from timediff.codec import Codec
 from timediff.cohort import Cohort
+from timediff.devices import CACHED_CELLS
 from timediff.errors import TimeDiffError
 from timediff.generators.columns import Columns
 from timediff.generators.learnt import Drawer, Learnt, Tensors
 from timediff.generators.settings import Drawing, NoisyModel, RivalSettings
-from timediff.networks.inference import CACHED_CELLS, arithmetic
+from timediff.networks.inference import arithmetic
 from timediff.progress import Say
 from timediff.randomness import Noise
 

@@ -1,4 +1,4 @@
-"""The run folder: what a fit leaves behind, and all that sampling needs. It holds no training stay."""
+"""The run folder: what a fit leaves behind, and all that sampling needs. It holds no training stay, unless asked to."""
 
 import json
 import os

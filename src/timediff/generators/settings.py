@@ -44,9 +44,11 @@ def shares(values: dict[str, float]) -> list[str]:
 class AdversarialSettings:
     lr: float = 1.0  # of the discriminator, times training.lr
     rounds: int = 1  # of the discriminator, an update
+    smooth: float = 0.0  # weight of the discriminator's squared slope in its loss
 
     def problems(self) -> list[str]:
-        return above_zero({"adversarial.lr": self.lr}) + at_least_one({"adversarial.rounds": self.rounds})
+        wrong = [f"adversarial.smooth is {self.smooth}; expected a weight of 0 or more"] if self.smooth < 0 else []
+        return above_zero({"adversarial.lr": self.lr}) + at_least_one({"adversarial.rounds": self.rounds}) + wrong
 
 
 @dataclass(frozen=True)
@@ -99,25 +101,15 @@ class NoisyRival(AdversarialRival):
 
 
 @dataclass(frozen=True)
-class SmoothedSettings(AdversarialSettings):
-    smooth: float = 0.0  # weight of the discriminator's squared slope in its loss
-
-    def problems(self) -> list[str]:
-        wrong = [f"adversarial.smooth is {self.smooth}; expected a weight of 0 or more"] if self.smooth < 0 else []
-        return super().problems() + wrong
-
-
-@dataclass(frozen=True)
 class RCGANSettings(NoisyRival):
     model: RCGANModel = field(default_factory=RCGANModel)
-    adversarial: SmoothedSettings = field(default_factory=SmoothedSettings)
 
     def problems(self) -> list[str]:
         return super().problems() + shares({"model.held": self.model.held})
 
 
 @dataclass(frozen=True)
-class ListeningSettings(SmoothedSettings):
+class ListeningSettings(AdversarialSettings):
     listen: float = 0.75  # the generator hears the discriminator while it is right more often
     enough: float = 0.99  # the discriminator waits while it is right more often
 
@@ -134,7 +126,7 @@ class PForcingSettings(AdversarialRival):
 
 
 @dataclass(frozen=True)
-class FreezingSettings(SmoothedSettings):
+class FreezingSettings(AdversarialSettings):
     freeze: float = 0.7  # a player whose loss is below this share of the other's waits; 0 = none does
 
     def problems(self) -> list[str]:
@@ -156,7 +148,6 @@ class PhaseSettings:
 class TimeGANSettings(NoisyRival):
     ranged: ClassVar[bool] = False
 
-    adversarial: SmoothedSettings = field(default_factory=SmoothedSettings)
     phases: PhaseSettings = field(default_factory=PhaseSettings)
 
     def problems(self) -> list[str]:

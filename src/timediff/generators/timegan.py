@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import mse_loss
 
 from timediff.codec import Codec
-from timediff.generators.adversarial import called_fake, called_real, examined
+from timediff.generators.adversarial import called_real, contested
 from timediff.generators.columns import Columns
 from timediff.generators.nextstep import BLUR, Factor, NextStep, blurred
 from timediff.generators.rival import Rival
@@ -24,7 +24,7 @@ from timediff.training.turns import Turn
 ETA, LAMBDA = 10.0, 0.1  # of the supervised loss, for generator and supervisor and for the embedder
 RECOVERED = 10.0  # of √MSE, beside the loss that keeps latent columns standardised
 ENOUGH = 0.15  # a discriminator with a lower loss waits
-MOST = 5000  # stays that the supervisor's beginning is measured on
+MOST, AT_ONCE = 5000, 64  # stays that the supervisor's beginning is measured on, and that are embedded together
 
 
 class Supervisor(NextStep):
@@ -72,6 +72,8 @@ class TimeGANNetwork(nn.Module):
         self.embedder = block(self.width, self.width, skip=True)
         self.recovery = block(self.width, self.width, skip=True)
         self.generator = block(self.width + self.noise, self.width)
+        nn.init.zeros_(self.generator.output.weight)  # at first the noise itself, for which the supervisor has learnt
+        nn.init.zeros_(self.generator.output.bias)
         self.supervisor = Supervisor(self.width, settings, hidden)
         self.discriminator = block(self.width, 1, bidirectional=True)
 
@@ -98,7 +100,8 @@ class TimeGAN(Rival[TimeGANSettings]):
     def _turns(self, codec: Codec, device: torch.device) -> tuple[Turn, ...]:
         columns, adversarial = Columns(codec), self.settings.adversarial
         updates, phases = self.settings.training.steps, self.settings.phases
-        alone, together = round(updates * phases.embedding), round(updates * (phases.embedding + phases.supervised))
+        together = min(round(updates * (phases.embedding + phases.supervised)), updates - 1)
+        alone = min(round(updates * phases.embedding), together)
 
         def seen(network: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> tuple[TimeGANNetwork, Tensor]:
             """The network, and the batch as it sees it in latent space, with nothing to learn from there."""
@@ -121,7 +124,8 @@ class TimeGAN(Rival[TimeGANSettings]):
             assert isinstance(network, TimeGANNetwork)
             few = tuple(part[:: -(-len(part) // MOST)] for part in data)
             with torch.no_grad():
-                network.supervisor.begin(network.embedder(columns.join(*few)).float())
+                latent = [network.embedder(part).float() for part in torch.split(columns.join(*few), AT_ONCE)]
+                network.supervisor.begin(torch.cat(latent))
 
         def supervised(network: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> dict[str, Tensor]:
             gan, h = seen(network, batch, noise)
@@ -142,11 +146,8 @@ class TimeGAN(Rival[TimeGANSettings]):
             gan, h = seen(network, batch, noise)
             with torch.no_grad():
                 made = gan.latent(*gan.seeds(noise, h.shape[1]))
-            logits, rough = examined(gan.discriminator, torch.cat([h, made]), noise, adversarial.smooth)
-            real, fake = logits.chunk(2)
-            told = called_real(real) + called_fake(fake)
-            total = told + adversarial.smooth * rough
-            return {"total": total, "told": told, "rough": rough, "skip": (told < ENOUGH).float()}
+            losses = contested(gan.discriminator, torch.cat([h, made]), noise, adversarial.smooth).losses
+            return {**losses, "skip": (losses["told"] < ENOUGH).float()}
 
         coding, unbegun = ("embedder", "recovery"), begin if alone == together else None
         return (

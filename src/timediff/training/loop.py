@@ -31,17 +31,6 @@ from timediff.training.validation import Validation
 TOGETHER = 10  # updates after which many processes ask each other whether to stop
 
 
-def learning_rate(settings: TrainingSettings, step: int) -> float:
-    """The learning rate of update `step` = 0 … steps − 1."""
-    if settings.lr is None:
-        raise ValueError("training.lr is unset: whoever knows the width of the network sets it")
-    if step < settings.warmup:
-        return settings.lr * (step + 1) / settings.warmup
-    done = (step - settings.warmup) / max(1, settings.steps - settings.warmup)
-    falling = {"none": 1.0, "linear": 1 - done, "cosine": (1 + math.cos(math.pi * done)) / 2}
-    return settings.lr * falling[settings.decay]
-
-
 def train(
     network: nn.Module,
     objective: Objective | tuple[Turn, ...],
@@ -106,7 +95,7 @@ def train(
         for step in range(start, settings.steps):
             if judge and judge.over(settings.patience):
                 break
-            update(step, learning_rate(settings, step))
+            update(step)
             since, done = since + 1, step + 1
             if judge and (done % settings.validate_every == 0 or done == settings.steps):
                 unlooked = True
@@ -119,7 +108,7 @@ def train(
                 rate = since * settings.accumulate * update.batch / (time.monotonic() - clock)
                 if isinstance(log, Log):
                     seen = {"held_out": judge.latest} if judge and judge.seen else {}
-                    log.write(done, {**means, **seen, "lr": learning_rate(settings, step), "stays_per_second": rate})
+                    log.write(done, {**means, **seen, "lr": update.rate(step), "stays_per_second": rate})
                 since, clock = 0, time.monotonic()
             progress(
                 settings.steps if last else done,
@@ -148,7 +137,7 @@ def make_optimizer(weights: list[nn.Parameter], settings: TrainingSettings) -> t
     device = weights[0].device
     # A list and no weight decay: the order of parameters is the order of their states in a checkpoint.
     return torch.optim.Adam(
-        weights, lr=torch.tensor(learning_rate(settings, 0), device=device), betas=settings.betas,
+        weights, lr=torch.zeros((), device=device), betas=settings.betas,
         fused=True, capturable=device.type == "cuda",
     )  # fmt: skip
 

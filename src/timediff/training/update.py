@@ -3,6 +3,7 @@
 Of several players each has its turn in every update: a batch, a gradient and a step of its own.
 """
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from timediff.capture import Captured, is_full, make_room
 from timediff.config import TrainingSettings
+from timediff.devices import CACHED_CELLS
 from timediff.errors import TimeDiffError
 from timediff.progress import Say, unheard
 from timediff.randomness import Noise, Share, seed_torch
@@ -19,11 +21,9 @@ from timediff.training.order import Order
 from timediff.training.processes import average, share_of
 from timediff.training.turns import Turn
 
-CACHED_CELLS = 9000  # stays × steps that a CPU computes at once: what its cache holds is done sooner
-
 
 class Update:
-    """`update(step, lr)` changes the network, its average and the optimisers' states; losses gather until taken.
+    """`update(step)` changes the network, its average and the optimisers' states; losses gather until taken.
 
     On a GPU all of it is recorded as graphs: of each player up to the gradient, and from there on; between them
     processes add up their gradients. Where a batch does not fit, it is computed in parts, with the same result but for
@@ -35,7 +35,7 @@ class Update:
         optimizers: Sequence[torch.optim.Optimizer], ema: EMA, settings: TrainingSettings, *, seed: int,
         accelerator: Accelerator, say: Say = unheard,
     ) -> None:  # fmt: skip
-        self.batch = settings.batch_for(len(data[0]))
+        self.batch, self._settings = settings.batch_for(len(data[0])), settings
         self.whole = True  # no update is half done: some players have moved, and others not yet
         order = Order(len(data[0]), self.batch, seed, accelerator.device)
         self._players = [
@@ -60,11 +60,15 @@ class Update:
             lambda: ema.update(network, self._ema_share), accelerator.device, enabled=settings.capture, say=say
         )
 
-    def __call__(self, step: int, lr: float) -> None:
+    def rate(self, step: int) -> float:
+        """The learning rate of who takes part."""
+        return max(learning_rate(self._settings, step, player.turn) for player in self._players if player.turn.at(step))
+
+    def __call__(self, step: int) -> None:
         for number, player in enumerate(self._plays):
             if player.turn.at(step):
                 player.begin(step)
-                player(step, step * len(self._plays) + number, lr)
+                player(step, step * len(self._plays) + number)
                 self.whole = False
         self._ema_share.fill_(self._ema.share(step))
         self._average()
@@ -87,6 +91,18 @@ class Update:
         del self._average
         for player in self._players:
             player.close()
+
+
+def learning_rate(settings: TrainingSettings, step: int, turn: Turn) -> float:
+    """Of update `step`: it rises and falls from the first to the last that the turn is part of."""
+    if settings.lr is None:
+        raise ValueError("training.lr is unset: whoever knows the width of the network sets it")
+    step, steps = step - turn.first, (settings.steps if turn.end is None else turn.end) - turn.first
+    if step < settings.warmup:
+        return settings.lr * (step + 1) / settings.warmup
+    done = (step - settings.warmup) / max(1, steps - settings.warmup)
+    falling = {"none": 1.0, "linear": 1 - done, "cosine": (1 + math.cos(math.pi * done)) / 2}
+    return settings.lr * falling[settings.decay]
 
 
 class Player:
@@ -116,9 +132,9 @@ class Player:
             self._rows //= 2  # so that processes that share a batch compute the same parts as one would
         self._record(settings.capture)
 
-    def __call__(self, step: int, number: int, lr: float) -> None:
+    def __call__(self, step: int, number: int) -> None:
         """Turn `number`, counted from the start of training, in update `step`."""
-        self._lr.fill_(lr * self.turn.lr)
+        self._lr.fill_(learning_rate(self._settings, step, self.turn) * self.turn.lr)
         while not self._learnt(step, number):
             pass
         self._batches += self._settings.accumulate
