@@ -533,6 +533,7 @@ def test_a_preset_of_another_generator_is_refused() -> None:
     ("name", "path", "value", "said"),
     [
         ("timegan", "phases.embedding", 0.9, "leave some for joint"),
+        ("timegan", "phases.together", 0, "above 0"),
         ("timegan", "diffusion.steps", 5, "no setting diffusion;"),
         ("rcgan", "adversarial.rounds", 0, "adversarial.rounds is 0"),
         ("rcgan", "model.noise", 0, "model.noise is 0"),

@@ -142,6 +142,7 @@ class CRNNGANSettings(NoisyRival):
 class PhaseSettings:
     embedding: float = 0.25  # share of the updates in which embedder and recovery learn alone
     supervised: float = 0.25  # share in which the supervisor learns alone, after that
+    together: float = 1.0  # the learning rate once all learn together, times training.lr
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,7 @@ class TimeGANSettings(NoisyRival):
     phases: PhaseSettings = field(default_factory=PhaseSettings)
 
     def problems(self) -> list[str]:
-        found, phases = super().problems(), self.phases
+        found, phases = super().problems() + above_zero({"phases.together": self.phases.together}), self.phases
         if min(phases.embedding, phases.supervised) < 0 or phases.embedding + phases.supervised >= 1:
             found.append("phases.embedding and phases.supervised are shares, and must leave some for joint training")
         return found

@@ -100,8 +100,8 @@ class TimeGAN(Rival[TimeGANSettings]):
     def _turns(self, codec: Codec, device: torch.device) -> tuple[Turn, ...]:
         columns, adversarial = Columns(codec), self.settings.adversarial
         updates, phases = self.settings.training.steps, self.settings.phases
-        together = min(round(updates * (phases.embedding + phases.supervised)), updates - 1)
-        alone = min(round(updates * phases.embedding), together)
+        joint = min(round(updates * (phases.embedding + phases.supervised)), updates - 1)
+        alone = min(round(updates * phases.embedding), joint)
 
         def seen(network: nn.Module, batch: tuple[Tensor, ...], noise: Noise) -> tuple[TimeGANNetwork, Tensor]:
             """The network, and the batch as it sees it in latent space, with nothing to learn from there."""
@@ -149,15 +149,14 @@ class TimeGAN(Rival[TimeGANSettings]):
             losses = contested(gan.discriminator, torch.cat([h, made]), noise, adversarial.smooth).losses
             return {**losses, "skip": (losses["told"] < ENOUGH).float()}
 
-        coding, unbegun = ("embedder", "recovery"), begin if alone == together else None
+        coding, unbegun = ("embedder", "recovery"), begin if alone == joint else None
+        judging, rounds = phases.together * adversarial.lr, adversarial.rounds
         return (
             Turn(embedding, "embedding", coding, end=alone),
-            Turn(supervised, "supervised", ("supervisor",), first=alone, end=together, begin=begin),
-            Turn(generator, "generator", ("generator", "supervisor"), first=together, begin=unbegun),
-            Turn(embedder, "embedder", coding, first=together),
-            Turn(
-                discriminator, "discriminator", ("discriminator",), adversarial.lr, adversarial.rounds, first=together
-            ),
+            Turn(supervised, "supervised", ("supervisor",), first=alone, end=joint, begin=begin),
+            Turn(generator, "generator", ("generator", "supervisor"), phases.together, first=joint, begin=unbegun),
+            Turn(embedder, "embedder", coding, phases.together, first=joint),
+            Turn(discriminator, "discriminator", ("discriminator",), judging, rounds, first=joint),
         )
 
 
