@@ -34,6 +34,9 @@ def squared(network, batch, noise):
     return {"total": (network.w - batch[0] + 0.01 * noise.normal(1)).square().mean()}
 
 
+ALONE = (Turn(squared),)
+
+
 def settings(**changes) -> TrainingSettings:
     base = {"steps": 300, "batch": 10, "accumulate": 1, "lr": 0.01, "ema": 0.0, "validate_every": 5, "validation": 0.1}
     return TrainingSettings(**{**base, **changes})
@@ -43,17 +46,17 @@ def test_the_weights_are_those_of_the_lowest_held_out_loss():
     """Training pulls the number from 0 to 1; the held-out stays want 0.5."""
     learnt, held_out = torch.ones(20, 1), torch.full((30, 1), 0.5)
     said: list[str] = []
-    weights = train(One(), squared, (learnt,), settings(), seed=0, held_out=(held_out,), say=said.append)
+    weights = train(One(), ALONE, (learnt,), settings(), seed=0, held_out=(held_out,), say=said.append)
     assert float(weights["w"]) == pytest.approx(0.5, abs=0.05)
     assert "lowest after update" in said[0]
-    without = train(One(), squared, (learnt,), settings(), seed=0)
+    without = train(One(), ALONE, (learnt,), settings(), seed=0)
     assert float(without["w"]) > 0.9
 
 
 def test_patience_ends_training():
     learnt, held_out = torch.ones(20, 1), torch.full((30, 1), 0.5)
     network = One()
-    train(network, squared, (learnt,), settings(patience=3), seed=0, held_out=(held_out,))
+    train(network, ALONE, (learnt,), settings(patience=3), seed=0, held_out=(held_out,))
     assert 0.5 < float(network.w.detach()) < 0.8  # and not the 1 that it would have reached
 
 
@@ -70,7 +73,7 @@ def test_the_same_weights_have_the_same_loss_whenever_they_are_looked_at():
 def test_a_process_that_is_left_alone_while_it_looks_saves_what_it_has_seen(tmp_path: Path, monkeypatch):
     """Resumed, it ends where it would have ended."""
     learnt, held_out = torch.rand(20, 1), torch.full((30, 1), 0.5)
-    whole = train(One(), squared, (learnt,), settings(steps=40), seed=0, held_out=(held_out,))
+    whole = train(One(), ALONE, (learnt,), settings(steps=40), seed=0, held_out=(held_out,))
     looks: list[float] = []
 
     def told(loss: float, accelerator: object) -> float:
@@ -82,9 +85,7 @@ def test_a_process_that_is_left_alone_while_it_looks_saves_what_it_has_seen(tmp_
     monkeypatch.setattr("timediff.training.loop.of_the_first", told)
     for _ in range(2):
         with suppress(Lost):
-            resumed = train(
-                One(), squared, (learnt,), settings(steps=40), seed=0, held_out=(held_out,), folder=tmp_path
-            )
+            resumed = train(One(), ALONE, (learnt,), settings(steps=40), seed=0, held_out=(held_out,), folder=tmp_path)
     assert (tmp_path / "checkpoints" / "step-000000015").exists()
     assert len(looks) == 40 / 5  # none was missed, and none taken twice
     assert torch.equal(resumed["w"], whole["w"])
@@ -123,7 +124,7 @@ def test_a_signal_that_comes_while_processes_agree_is_met_the_next_time(tmp_path
     monkeypatch.setattr("timediff.training.loop.any_of", agreed)
     monkeypatch.setattr("timediff.training.update.average", lambda value, accelerator: None)
     with pytest.raises(Stopped, match=f"stopped at update {2 * TOGETHER} "):
-        train(One(), squared, (torch.ones(20, 1),), settings(), seed=0, folder=tmp_path, accelerator=two)
+        train(One(), ALONE, (torch.ones(20, 1),), settings(), seed=0, folder=tmp_path, accelerator=two)
     assert asked[:2] == [False, True]
 
 

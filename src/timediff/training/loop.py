@@ -24,7 +24,7 @@ from timediff.training.ema import EMA
 from timediff.training.log import Log
 from timediff.training.processes import any_of, of_the_first
 from timediff.training.signals import stop_on_signals
-from timediff.training.turns import Objective, Turn, turns_of
+from timediff.training.turns import Turn
 from timediff.training.update import Update
 from timediff.training.validation import Validation
 
@@ -33,7 +33,7 @@ TOGETHER = 10  # updates after which many processes ask each other whether to st
 
 def train(
     network: nn.Module,
-    objective: Objective | tuple[Turn, ...],
+    turns: tuple[Turn, ...],
     data: tuple[Tensor, ...],
     settings: TrainingSettings,
     *,
@@ -48,7 +48,6 @@ def train(
 
     With stays held out, the averaged weights with the lowest loss on them, that of the first turn, are returned.
     """
-    turns = turns_of(objective)
     accelerator = accelerator or make_accelerator(settings)
     device = accelerator.device
     data = tuple(part.to(device) for part in data)

@@ -31,8 +31,3 @@ class Turn:
 
     def at(self, step: int) -> bool:
         return self.first <= step and (self.end is None or step < self.end)
-
-
-def turns_of(given: "Objective | tuple[Turn, ...]") -> tuple[Turn, ...]:
-    """An objective alone is one player who moves everything."""
-    return given if isinstance(given, tuple) else (Turn(given),)
