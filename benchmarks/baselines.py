@@ -6,9 +6,8 @@
 
 STOCKS and ENERGY are cohort folders (`timediff extract stocks …`). A row of RESULTS.json is one training seed; those
 that it has already, with the same --set, are not computed again, so a run that was stopped goes on, and one command
-may add to another. With
---jobs several rows share the device, and their seconds are longer for it; the row says so. --table prints them as
-Markdown, the mean over training seeds and its ends.
+may add to another. With --jobs several rows share the device, and their seconds are longer for it; the row says so.
+--table prints them as Markdown, the mean over training seeds and its ends.
 """
 
 import argparse

@@ -77,3 +77,12 @@ def same(a: Cohort, b: Cohort) -> bool:
         and all(np.array_equal(a.series[k], b.series[k], equal_nan=True) for k in a.series)
         and all(np.array_equal(a.static[k], b.static[k], equal_nan=a.static[k].dtype.kind == "f") for k in a.static)
     )
+
+
+@pytest.fixture(scope="module")
+def one_thread():
+    """Networks this small gain nothing from a second one, and lose much where cores are shared."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

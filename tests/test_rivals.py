@@ -5,25 +5,21 @@ import re
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import nn
 
+from small_rivals import RIVALS, columns_of, rival
 from timediff.codec import Codec, carried
 from timediff.cohort import Cohort
 from timediff.config import generator_of, presets, resolve
 from timediff.errors import TimeDiffError
-from timediff.generators.adversarial import examined, nudged, roughness
 from timediff.generators.columns import Columns
 from timediff.generators.first import Copula
-from timediff.generators.nextstep import BLUR, NextStep
-from timediff.generators.pforcing import Professor
-from timediff.generators.rcgan import holding
+from timediff.generators.nextstep import NextStep
 from timediff.generators.registry import GENERATORS, chosen, generator
 from timediff.generators.settings import ForcingModel
 from timediff.generators.tforcing import Predictor
@@ -31,24 +27,8 @@ from timediff.generators.timegan import Supervisor
 from timediff.metrics.fidelity import fidelity
 from timediff.randomness import Noise
 from timediff.sources.simulated import simulate
-from timediff.training.turns import Turn
 
-RIVALS = [name for name in GENERATORS if name != "timediff"]
-SMALL = {"model.hidden": 8, "training.batch": 16, "training.checkpoint_every": 1000}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Networks this small gain nothing from a second one, and lose much where cores are shared."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-def rival(name: str, **changes: object):
-    given = {key.replace("__", "."): value for key, value in changes.items()}
-    return generator(name)(settings=resolve(GENERATORS[name].preset, assignments={**SMALL, **given}))
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def complete(stays: int, steps: int) -> Cohort:
@@ -146,13 +126,6 @@ def test_real_first_vectors_are_those_of_training_stays(mixed: Cohort) -> None:
     assert set(drawn[~np.isnan(drawn)]) <= pulses
 
 
-def columns_of(cohort: Cohort) -> tuple[Columns, torch.Tensor]:
-    codec = Codec.fit(cohort)
-    encoded = codec.encode(cohort)
-    columns = Columns(codec)
-    return columns, columns.join(torch.from_numpy(encoded.continuous), torch.from_numpy(encoded.discrete))
-
-
 def test_columns_and_channels_are_each_others_inverse(mixed: Cohort) -> None:
     encoded = Codec.fit(mixed).encode(mixed)
     columns, joined = columns_of(mixed)
@@ -242,56 +215,6 @@ def test_a_run_of_another_generator_is_not_resumed(mixed: Cohort, tmp_path: Path
         rival("pforcing", training__steps=1).fit(mixed, seed=0, run=tmp_path / "run", resume=True)
 
 
-def test_roughness_is_the_squared_norm_of_the_gradient() -> None:
-    """Exactly so, on average, for logits that are linear in the series: wᵀ x has the gradient w."""
-    stays, weights = 20_000, torch.tensor([[0.5, -2.0], [1.0, 0.25], [0.0, 3.0]])
-    series = torch.randn(2 * stays, 3, 2, generator=torch.Generator().manual_seed(0))
-    moved = nudged(series, Noise("training", [(0, 0, 0)], [stays], stays, torch.device("cpu")))
-    logits = [(one.double() * weights).sum(dim=(1, 2))[:, None] for one in (series, moved)]
-    assert roughness(*logits).item() == pytest.approx(weights.square().sum().item(), rel=0.03)
-    assert roughness(logits[0], logits[0]) == 0
-
-
-def test_a_discriminator_that_need_not_be_smooth_is_asked_once() -> None:
-    series, seen = torch.randn(6, 3, 2), list[int]()
-
-    def discriminator(x: torch.Tensor) -> torch.Tensor:
-        seen.append(len(x))
-        return x.sum(dim=(1, 2))[:, None]
-
-    noise = Noise("training", [(0, 0, 0)], [3], 3, torch.device("cpu"))
-    (plain, none), (same, rough) = (examined(discriminator, series, noise, smooth) for smooth in (0.0, 1.0))
-    assert seen == [6, 12]
-    assert torch.equal(plain, same)
-    assert none == 0
-    assert rough > 0
-
-
-@given(numbers=st.integers(1, 9), steps=st.integers(1, 6), share=st.floats(0, 1))
-def test_held_noise_is_that_of_the_first_step_and_the_rest_as_drawn(numbers: int, steps: int, share: float) -> None:
-    z = torch.randn(4, steps, numbers)
-    made, held = holding(z, share), round(share * numbers)
-    assert made.shape == z.shape
-    assert torch.equal(made[..., :held], z[:, :1, :held].repeat(1, steps, 1))
-    assert torch.equal(made[..., held:], z[..., held:])
-
-
-def test_p_forcing_sees_real_steps_where_it_was_forced_and_its_own_where_it_ran_freely(mixed: Cohort) -> None:
-    columns, x = columns_of(mixed)
-    network = Professor(columns, ForcingModel(), 8)
-    network.next.begin(x)
-    x = x[:10]
-    _, behaviour = network.both(x, noise_for(10))
-    forced, free = behaviour[..., network.next.rnn.width :].chunk(2)
-    assert torch.allclose(forced, x[:, 1:], atol=6 * BLUR)
-    assert torch.equal(forced[..., columns.continuous :], x[:, 1:, columns.continuous :])
-    assert not torch.allclose(free, x[:, 1:], atol=6 * BLUR)
-
-
-def noise_for(stays: int) -> Noise:
-    return Noise("training", [(0, 0, 0)], [stays], stays, torch.device("cpu"))
-
-
 def spoken(columns: int) -> NextStep:
     """A predictor whose numbers are all at random."""
     with torch.random.fork_rng():
@@ -329,13 +252,6 @@ def test_before_it_learns_a_predictor_is_the_linear_model_of_the_data(across: bo
     network.begin(torch.stack(steps, dim=1))
     assert torch.allclose(network.carry, carry if across else carry.diagonal(), atol=0.02)
     assert torch.allclose(network.factor(), factor, atol=0.03)
-
-
-@pytest.mark.parametrize("share", [0.0, 0.5])
-def test_a_supervisor_has_its_beginning_with_and_without_a_phase_of_its_own(share: float, mixed: Cohort) -> None:
-    model = rival("timegan", training__steps=2, training__ema=0.0, phases__embedding=0.0, phases__supervised=share)
-    supervisor = model.fit(mixed, seed=0).fitted.network.get_submodule("supervisor")
-    assert supervisor.start.abs().max() > 0.1  # without a beginning two updates of 0.001 would be all
 
 
 def test_columns_that_are_equal_or_stand_still_have_a_beginning_too() -> None:
@@ -402,111 +318,10 @@ def test_forced_steps_are_drawn_and_not_means(mixed: Cohort) -> None:
     assert not torch.allclose(one[1:], other[1:], atol=0.1)
 
 
-def players(model: Any, cohort: Cohort) -> tuple[nn.Module, dict[str, Turn], tuple[torch.Tensor, torch.Tensor]]:
-    """An untrained network, the turns of those who teach it, and what they see."""
-    codec = Codec.fit(cohort, model.settings.codec)
-    model.settings = model._sized(cohort, codec)
-    network, encoded = model._network(codec), codec.encode(cohort)
-    turns = {turn.name: turn for turn in model._turns(codec, torch.device("cpu"))}
-    return network, turns, (torch.from_numpy(encoded.continuous), torch.from_numpy(encoded.discrete))
-
-
-@pytest.mark.parametrize("name", ["timegan", "rcgan", "crnngan"])
-def test_players_pull_in_opposite_directions(name: str, mixed: Cohort) -> None:
-    """A discriminator that learns alone is less easily fooled, and a generator that learns alone fools it again."""
-    network, turns, data = players(rival(name, adversarial__smooth=0.1), mixed)
-
-    def losses(turn: str) -> dict[str, torch.Tensor]:
-        return turns[turn].objective(network, data, noise_for(len(data[0])))
-
-    def fooled_after(turn: str, updates: int) -> float:
-        optimizer = torch.optim.Adam(network.get_submodule(turn).parameters(), lr=0.01)
-        for _ in range(updates):
-            network.zero_grad()
-            losses(turn)["total"].backward()
-            optimizer.step()
-        found = losses("generator")
-        return found.get("fooled", found["total"]).item()
-
-    before = fooled_after("generator", 0)
-    wary = fooled_after("discriminator", 40)
-    assert wary > before + 0.2
-    assert fooled_after("generator", 40) < wary - 0.2
-
-
-@pytest.mark.parametrize("listen", [0.0, 1.0])
-def test_p_forcing_hears_its_discriminator_while_that_is_right_often_enough(listen: float, mixed: Cohort) -> None:
-    network, turns, data = players(rival("pforcing", adversarial__listen=listen), mixed)
-
-    def slope(loss: str) -> torch.Tensor:
-        network.zero_grad()
-        turns["generator"].objective(network, data, noise_for(len(data[0])))[loss].backward()
-        return torch.cat([weight.grad.flatten() for weight in turns["generator"].weights(network)])  # type: ignore[union-attr]
-
-    expected = slope("surprise") + (slope("fooled") if listen == 0 else 0)  # it is never right in more than all cases
-    assert slope("fooled").norm() > 0
-    assert torch.allclose(slope("total"), expected, atol=1e-6)
-
-
-@pytest.mark.parametrize("freeze", [0.0, 1.0])
-def test_c_rnn_gan_freezes_whoever_is_ahead(freeze: float, mixed: Cohort) -> None:
-    network, turns, data = players(rival("crnngan", adversarial__freeze=freeze), mixed)
-    with torch.no_grad():
-        waits = [turn.objective(network, data, noise_for(len(data[0])))["skip"].item() for turn in turns.values()]
-    assert sum(waits) == freeze
-
-
-def test_c_rnn_gan_is_fed_with_its_last_output(mixed: Cohort) -> None:
-    network, _, _ = players(rival("crnngan"), mixed)
-    network.generate(*network.seeds(noise_for(5), 6), length=6).sum().backward()  # type: ignore[operator]
-    slope = network.generator.rnn.weight_ih_l0.grad  # type: ignore[union-attr]
-    assert slope[:, network.noise :].abs().max() > 0  # type: ignore[index,misc]
-
-
-def test_rcgan_is_told_the_label(mixed: Cohort) -> None:
-    network, _, _ = players(rival("rcgan"), mixed)
-    z, label = network.seeds(noise_for(5), 6)  # type: ignore[operator]
-    with torch.no_grad():
-        made = [network.generate(z, torch.full_like(label, of), length=6) for of in (0, 1)]  # type: ignore[operator]
-    different = (made[0] - made[1]).abs().amax(dim=(0, 1)) > 1e-4
-    assert different.all()  # and not only the label's own column
-
-
-@given(updates=st.integers(1, 300), embedding=st.floats(0, 0.99), share=st.floats(0, 1))
-def test_the_last_updates_of_timegan_are_of_all_players(
-    updates: int, embedding: float, share: float, mixed: Cohort
-) -> None:
-    supervised = (0.999 - embedding) * share
-    changes = {"training__steps": updates, "phases__embedding": embedding, "phases__supervised": supervised}
-    model = rival("timegan", **changes)
-    turns = model._turns(Codec.fit(mixed, model.settings.codec), torch.device("cpu"))
-    assert [turn.name for turn in turns if turn.at(updates - 1)] == ["generator", "embedder", "discriminator"]
-    assert all(any(turn.at(step) for turn in turns) for step in range(updates))
-    assert sum(turn.begin is not None and any(turn.at(step) for step in range(updates)) for turn in turns) == 1
-
-
-def test_timegans_supervisor_begins_with_a_few_stays_at_a_time(mixed: Cohort) -> None:
-    """So that what a GPU's memory holds in training it holds here too."""
-    network, turns, data = players(rival("timegan"), mixed)
-    seen: list[int] = []
-    embedder = network.get_submodule("embedder")
-    embedder.register_forward_pre_hook(lambda _, given: seen.append(len(given[0])))
-    begin = turns["supervised"].begin
-    assert begin is not None
-    begin(network, data)
-    assert sum(seen) == len(mixed)
-    assert max(seen) <= 64
-
-
 def test_what_sampling_does_not_have_is_named(mixed: Cohort) -> None:
     model = rival("rcgan", training__steps=1).fit(mixed, seed=0)
     with pytest.raises(TimeDiffError, match="rcgan is not sampled with steps: what can be chosen is precision, batch"):
         model.sample(3, steps=50)
-
-
-def test_rcgan_draws_labels_at_their_rate(mixed: Cohort) -> None:
-    made = rival("rcgan", training__steps=1).fit(mixed, seed=0).sample(4000, seed=1)
-    assert np.mean(made.label) == pytest.approx(np.mean(mixed.label), abs=0.03)
 
 
 def test_every_generator_has_a_preset_of_its_own_that_names_its_source() -> None:

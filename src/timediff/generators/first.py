@@ -37,8 +37,8 @@ class First(nn.Module):
 class Copula(First):
     """Each channel's distribution, and the channels' rank correlations.
 
-    It keeps quantiles of a continuous channel, each the mean of at least ten stays, and of a discrete one the rates of
-    its classes.
+    It keeps quantiles of a continuous channel, each the mean of at least ten stays, or of all where there are fewer,
+    and of a discrete one the rates of its classes.
     """
 
     knots: Tensor  # (continuous, Q), ascending
