@@ -8,7 +8,7 @@ precision and in float32; and of sampling, all network calls, stays brought back
 `against_authors` divides by what the authors' code does on one H200 with its own settings (batch 32 accumulated twice,
 1,000 steps), measured once on 2026-11-16. Arithmetic counts the products of the network's matrices, twice as many
 operations as weights for each step of a stay and three times that to learn; bytes are what the RNN's gates and states
-have to be written and read at the least where each step is computed by itself. Both are set against a product of two
+have to be written and read at the least, in half precision. Both are set against a product of two
 8192 × 8192 matrices in bfloat16 and a copy of 4 GB, measured in the same run.
 """
 
