@@ -36,6 +36,7 @@ AUTHORS = {  # stays a second: training, sampling in batches of 100, sampling in
 STAYS = {"mimic3": 10_000, "eicu": 6_000}
 TRAINING = {
     "recorded": {},
+    "by cuDNN": {"training.kernels": False},
     "piece by piece": {"training.capture": False},
     "float32": {"training.precision": "float32"},
 }

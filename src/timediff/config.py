@@ -61,6 +61,7 @@ class TrainingSettings:
     # Of a GPU's products, but that cuDNN's RNN takes TF32 in place of float32; a CPU's are always in float32.
     precision: Literal["float32", "bfloat16"] = "float32"
     capture: bool = True  # record an update as a CUDA graph, where there is a GPU
+    kernels: bool = True  # in bfloat16, learn LSTMs by kernels of our own, where they can be built; or else by cuDNN
     seed: int = 2023
     log_every: int = 100
     checkpoint_every: int = 1000

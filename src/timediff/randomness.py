@@ -56,8 +56,9 @@ class Noise:
 
     def spread(self) -> Tensor:
         """(rows,) of uniform numbers in [0, 1), one in each of as many equal intervals, in random order."""
-        order = self.uniform().argsort().argsort()
-        return ((order + self.uniform()) / self.total).clamp_(max=1 - 2**-24)
+        order = self.uniform().argsort()
+        place = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
+        return ((place + self.uniform()) / self.total).clamp_(max=1 - 2**-24)
 
     def _draw(self, kind: str, shape: tuple[int, ...]) -> Tensor:
         if self.device.type == "cuda":

@@ -25,6 +25,7 @@ from timediff.errors import TimeDiffError
 from timediff.generators.base import Generator
 from timediff.generators.registry import entry, settings_type
 from timediff.generators.run import Run
+from timediff.networks.brnn import BidirectionalRNN
 from timediff.networks.inference import arithmetic
 from timediff.progress import Progress, Say, silent, unheard
 from timediff.randomness import BLOCK, Noise, sampling_noise, seed_torch
@@ -163,6 +164,10 @@ class Learnt(Generator, Generic[S]):
         learnt, held_out = self._held_out(cohort, seed)
         data = _tensors(codec.encode(learnt))
         self._prepared(network, data, codec, say)
+        if accelerator.mixed_precision == "bf16" and self.settings.training.kernels:
+            for module in network.to(accelerator.device).modules():
+                if isinstance(module, BidirectionalRNN):
+                    module.learn_by_kernels(cohort.schema.steps, say)
         started, before = time.monotonic(), folder.provenance.get("seconds", 0) if folder else 0
         try:
             weights = train(

@@ -1,13 +1,18 @@
 """The paper's denoiser: a bidirectional RNN, told the diffusion step by scale and shift of its normalised states."""
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import layer_norm, linear, pad
 
+from timediff.capture import first_line
 from timediff.networks.embedding import StepEmbedding
+from timediff.progress import Say
 
 EARLY = 64  # columns that tell the step at the input
+ALIGNED = 8  # columns: a GPU's rounded products of other widths are slow
 
 
 class BidirectionalRNN(nn.Module):
@@ -37,19 +42,43 @@ class BidirectionalRNN(nn.Module):
         self.output = nn.Linear(2 * hidden, inputs if outputs is None else outputs)
         self.dropout = nn.Dropout(dropout)
         self.states = 2 * hidden
+        self.learner: Callable[[Tensor], Tensor] | None = None  # what `rnn` computes, in rounded training
 
     def forward(self, x: Tensor, t: Tensor) -> Tensor:
+        rounded = torch.is_autocast_enabled(x.device.type)
         x, told = self.told(x, t)
-        scale, shift = told[:, None, : 2 * self.states].chunk(2, dim=-1)
-        h, _ = self.rnn(x)  # (B, L, 2 · hidden)
-        out: Tensor = self.output(self.dropout(self.norm(h) * (scale + 1) + shift))
-        return out
+        h = self.learner(x) if self.learner and rounded else self.rnn(x)[0]
+        h = h.transpose(0, 1)  # (L, B, 2 · hidden), as it lies in memory
+        h = self.dropout(self._modulated(h, told, torch.get_autocast_dtype(x.device.type) if rounded else h.dtype))
+        if not rounded:
+            out: Tensor = self.output(h)
+        else:
+            more = -self.output.out_features % ALIGNED
+            out = linear(h, pad(self.output.weight, (0, 0, 0, more)), pad(self.output.bias, (0, more)))
+        return out[..., : self.output.out_features].transpose(0, 1)
+
+    def _modulated(self, h: Tensor, told: Tensor, kind: torch.dtype) -> Tensor:
+        """norm(h) · (1 + scale) + shift; the norm's own weights join scale and shift, of which there are fewer."""
+        scale, shift = told[:, : 2 * self.states].float().chunk(2, dim=-1)
+        with torch.autocast(h.device.type, enabled=False):
+            weight = (self.norm.weight * (scale + 1)).to(kind)
+            bias = (self.norm.bias * (scale + 1) + shift).to(kind)
+            return torch.addcmul(bias, layer_norm(h.to(kind), (self.states,), eps=self.norm.eps), weight)
 
     def told(self, x: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
         """What the RNN sees, and what the step says (B, …): scale and shift of the states first."""
         told = self.embedding(t)
         start = told[:, None, 2 * self.states :]
         return (torch.cat([x, start.expand(-1, x.shape[1], -1)], dim=-1) if start.shape[-1] else x), told
+
+    def learn_by_kernels(self, length: int, say: Say) -> None:
+        """Lets its LSTM learn, in rounded training, by kernels of our own, where they can be built."""
+        try:
+            from timediff.networks.learning import Learner  # needs Triton, which comes with PyTorch for CUDA
+
+            self.learner = Learner(self, length)
+        except Exception as error:  # no C compiler, a GPU that is too small or too old, a network they do not cover
+            say(f"the RNN learns by cuDNN: {first_line(error)}")
 
 
 class Dropped(nn.Module):

@@ -14,27 +14,26 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from triton.language.core import inline_asm_elementwise
 
-from timediff.networks.brnn import BidirectionalRNN, Dropped
+from timediff.networks.brnn import ALIGNED, BidirectionalRNN, Dropped
 
 WIDEST = 256  # units a direction
 # Of a program: stays, units at once, warps, slices of weights under way. The first that a GPU has room for is taken.
 SHAPES = ((128, 16, 8, 3), (128, 16, 8, 2), (64, 16, 4, 1), (32, 16, 4, 1))
 CELLS = 16  # steps that a program normalises
-ALIGNED = 8  # columns: products of other widths are slow
 INTERPRETED = triton.knobs.runtime.interpret
 OPTIONS = {"enable_fp_fusion": True}  # a · b + c rounded once; newer Tritons want it said
 
 
 @triton.jit
-def _tanh(x, EXACT: tl.constexpr):
+def tanh(x, EXACT: tl.constexpr):
     if EXACT:
         return 2 * tl.sigmoid(2 * x) - 1
     return inline_asm_elementwise("tanh.approx.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1)
 
 
 @triton.jit
-def _sigmoid(x, EXACT: tl.constexpr):
-    return 0.5 + 0.5 * _tanh(0.5 * x, EXACT)
+def sigmoid(x, EXACT: tl.constexpr):
+    return 0.5 + 0.5 * tanh(0.5 * x, EXACT)
 
 
 @triton.jit(do_not_specialize=["B"])  # not compiled again for another number of stays
@@ -69,8 +68,8 @@ def _layer(
             i, g = tl.split(first_and_third)
             f, o = tl.split(second_and_fourth)
             c = tl.reshape(tl.load(cells + some, mask=begun, other=0.0), (ROWS, UNITS // 8, 8))
-            c = _sigmoid(f, EXACT) * c + _sigmoid(i, EXACT) * _tanh(g, EXACT)
-            y = _sigmoid(o, EXACT) * _tanh(c, EXACT)
+            c = sigmoid(f, EXACT) * c + sigmoid(i, EXACT) * tanh(g, EXACT)
+            y = sigmoid(o, EXACT) * tanh(c, EXACT)
             tl.store(cells + some, tl.reshape(c, (ROWS, UNITS)), mask=here)
             tl.store(out + now * H + some, tl.reshape(y, (ROWS, UNITS)).to(tl.float16), mask=here)
         tl.debug_barrier()  # what this step has written is read by the next
@@ -108,7 +107,7 @@ class FusedRNN:
         self.width = max(32, triton.next_power_of_2(self.hidden))
         self.shapes = list(SHAPES)
         with torch.no_grad():
-            self.layers = [self._packed(*each, number > 0) for number, each in enumerate(_layers(network))]
+            self.layers = [self._packed(*each, number > 0) for number, each in enumerate(layers_of(network))]
             weight, bias = network.output.weight, network.output.bias
             more = -len(bias) % ALIGNED
             self.output = pad(weight.T, (0, more)).half().contiguous(), pad(bias, (0, more)).half()
@@ -182,7 +181,7 @@ def _in_eights(x: Tensor) -> Tensor:
     return x.reshape(4, -1, 8, *x.shape[2:]).transpose(0, 1).flatten(0, 2)
 
 
-def _layers(network: BidirectionalRNN) -> Iterator[tuple[nn.LSTM, int]]:
+def layers_of(network: BidirectionalRNN) -> Iterator[tuple[nn.LSTM, int]]:
     """Each layer, and its number within its module."""
     modules = network.rnn.layers if isinstance(network.rnn, Dropped) else [network.rnn]
     for module in modules:
