@@ -61,6 +61,7 @@ def measured(size: Size) -> dict[str, Any]:
         process.inputs, HIDDEN, outputs=size.features + cells.width, dropout=settings.model.dropout, early=True
     )
     network = StagedNetwork(rnn, cells, Chain(process.stay)).to(device)
+    rnn.learn_by_kernels(size.steps, print)
     few = 1000  # repeated: what the numbers are does not matter
     x = torch.randn(few, size.steps, size.features).repeat(size.stays // few, 1, 1)
     c = torch.randint(2, (few, size.steps, masks + 1), dtype=torch.int32).repeat(size.stays // few, 1, 1)
@@ -147,6 +148,7 @@ def main() -> None:
     text = json.dumps(json.loads(json.dumps(results), parse_float=lambda text: float(f"{float(text):.4g}")), indent=2)
     print(text)
     if arguments.out:
+        arguments.out.mkdir(parents=True, exist_ok=True)
         (arguments.out / "scaling.json").write_text(text + "\n")
         try:
             drawn(rows, arguments.out / "scaling.svg")
