@@ -47,6 +47,8 @@ def test_they_compute_what_the_network_computes(
     )
     for weight in network.parameters():
         weight.mul_(1.5)  # so that gates are not all half open
+    network.norm.weight.uniform_(0.5, 2)
+    network.norm.bias.normal_()
     wanted, found = network(x, t), fused.FusedRNN(network)(x, t)
     assert found.shape == wanted.shape
     assert (found.float() - wanted).norm() < 3e-3 * wanted.norm() + 1e-3

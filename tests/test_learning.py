@@ -1,5 +1,6 @@
 """Kernels of our own that learn: states and gradients are those of PyTorch's LSTM, and without them it goes on."""
 
+import copy
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -23,6 +24,7 @@ from timediff.networks import learning
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 CLOSE = 1e-2 if DEVICE == "cuda" else 1e-5  # a GPU's products are rounded, and its tanh is not exact
+KINDS = [torch.float32, torch.bfloat16][: 2 if DEVICE == "cuda" else 1]  # Triton's interpreter does not know bfloat16
 
 
 def network_of(hidden: int, layers: int = 2, inputs: int = 4, **options: float) -> BidirectionalRNN:
@@ -31,6 +33,8 @@ def network_of(hidden: int, layers: int = 2, inputs: int = 4, **options: float) 
     with torch.no_grad():
         for weight in network.parameters():
             weight.mul_(1.5)  # so that gates are not all half open
+        network.norm.weight.uniform_(0.5, 2)
+        network.norm.bias.normal_()
     return network
 
 
@@ -46,12 +50,14 @@ def distance(found: Tensor, wanted: Tensor) -> float:
     stays=st.sampled_from([1, 5, 16, 35]),
     length=st.integers(1, 5),
     apart=st.booleans(),
+    kind=st.sampled_from(KINDS),
 )
+@example(hidden=256, inputs=12, layers=2, stays=35, length=25 if DEVICE == "cuda" else 2, apart=True, kind=KINDS[-1])
 def test_states_and_all_gradients_are_those_of_the_lstm(
-    hidden: int, inputs: int, layers: int, stays: int, length: int, apart: bool
+    hidden: int, inputs: int, layers: int, stays: int, length: int, apart: bool, kind: torch.dtype
 ) -> None:
     network = network_of(hidden, layers, inputs, dropout=0.1 if apart else 0.0).eval()  # layers apart, or in one module
-    learner = learning.Learner(network, length, torch.float32)
+    learner = learning.Learner(network, length, kind)
     x = torch.randn(stays, length, inputs + 64, device=DEVICE, requires_grad=True)
     wanted = torch.randn(stays, length, 2 * hidden, device=DEVICE)
     weights = dict(network.rnn.named_parameters())
@@ -92,7 +98,7 @@ def test_they_are_for_rounded_training_alone(monkeypatch: pytest.MonkeyPatch) ->
     x, t = torch.randn(5, 3, 4, device=DEVICE), torch.rand(5, device=DEVICE)
     exact = network(x, t)
     calls: list[Tensor] = []
-    learner = learning.Learner(network, 3, torch.float32)  # Triton's interpreter does not know bfloat16
+    learner = learning.Learner(network, 3, KINDS[-1])
     monkeypatch.setattr(network, "learner", lambda x: calls.append(x) or learner(x))
     assert torch.equal(network(x, t), exact)
     assert not calls
@@ -100,6 +106,29 @@ def test_they_are_for_rounded_training_alone(monkeypatch: pytest.MonkeyPatch) ->
         rounded = network(x, t)
     assert len(calls) == 1
     assert distance(rounded.float(), exact) < 0.03
+    gradients = [
+        torch.autograd.grad(one.float().square().sum(), list(network.parameters())) for one in (rounded, exact)
+    ]
+    for found, wanted in zip(*gradients, strict=True):
+        assert distance(found, wanted) < 0.05
+
+
+def test_the_learner_of_a_copy_is_of_its_own_weights() -> None:
+    network = network_of(16)
+    network.learner = learning.Learner(network, 3, torch.float32)
+    other, x = copy.deepcopy(network), torch.randn(5, 3, 68, device=DEVICE)
+    assert other.learner is not None
+    assert torch.equal(other.learner(x), network.learner(x))
+    with torch.no_grad():
+        next(network.rnn.parameters()).add_(1)
+    assert not torch.equal(other.learner(x), network.learner(x))
+
+
+def test_building_one_draws_nothing() -> None:
+    network = network_of(16, dropout=0.5)
+    before = torch.random.get_rng_state()
+    learning.Learner(network, 3, torch.float32)
+    assert torch.equal(torch.random.get_rng_state(), before)
 
 
 @pytest.mark.parametrize("why", ["no Triton", "GRU", "300 units", "a kernel that fails"])

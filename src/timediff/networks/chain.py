@@ -43,7 +43,7 @@ class Chain(nn.Module):
         """−log p of classes c (…, n), whose one-hot columns are `hot` (…, ΣK): of each channel given those before."""
         units = silu(start + self.base + hot @ (self.seen * self.allowed))
         units = units.reshape(*units.shape[:-1], len(self.classes), UNITS)
-        if units.dim() == 4:  # of steps: with weights of each stay their gradients are added up sooner
+        if units.is_cuda and units.dim() == 4:  # of steps: with weights of each stay gradients are added up sooner
             logits = torch.einsum("blnu,bnuk->blnk", units, self.weight.expand(len(units), -1, -1, -1)) + self.bias
         else:
             logits = torch.einsum("...nu,nuk->...nk", units, self.weight) + self.bias

@@ -1,8 +1,8 @@
 """A bidirectional LSTM as a GPU learns it soonest: a layer's steps are one kernel, and those of its gradient another.
 
 A program keeps to 16 stays, so that a batch of some hundred is shared by many multiprocessors; states and cells go from
-step to step without a launch between them. All numbers but the cells are bfloat16, which reaches as far down as single
-precision, so that no gradient vanishes; products are gathered in single precision.
+step to step without a launch between them. What goes through memory is bfloat16, which reaches as far down as single
+precision, so that no gradient vanishes; within a program, sums and cells are in single precision.
 """
 
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 from triton.runtime.errors import OutOfResources
 
@@ -151,6 +152,7 @@ class Layer(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, wanted: Tensor) -> Any:
         x, of_inputs, of_states, gates, out, cells = ctx.saved_tensors
         length, stays, inputs = x.shape
@@ -221,11 +223,11 @@ class Learner:
         """The first shape for which a stay of this length can be learnt from."""
         module = self.layers[0][0]
         weight = next(module.parameters())
-        example = torch.zeros((1, length, module.input_size), device=weight.device)
+        example = torch.zeros((length, 1, module.input_size), device=weight.device)
         for shape in SHAPES:
             self.shape = shape
             try:
-                torch.autograd.grad(self(example).float().sum(), weight)
+                torch.autograd.grad(self._layer(*self.layers[0], example).float().sum(), weight)
             except OutOfResources:
                 continue
             return shape
