@@ -125,9 +125,10 @@ def test_the_learner_of_a_copy_is_of_its_own_weights() -> None:
 
 def test_building_one_draws_nothing() -> None:
     network = network_of(16, dropout=0.5)
-    before = torch.random.get_rng_state()
+    state = torch.cuda.get_rng_state if DEVICE == "cuda" else torch.random.get_rng_state
+    before = state()
     learning.Learner(network, 3, torch.float32)
-    assert torch.equal(torch.random.get_rng_state(), before)
+    assert torch.equal(state(), before)
 
 
 @pytest.mark.parametrize("why", ["no Triton", "GRU", "300 units", "a kernel that fails"])

@@ -31,6 +31,19 @@ def test_it_hears_the_diffusion_step() -> None:
     assert not torch.allclose(network(x, torch.tensor([3])), network(x, torch.tensor([4])))
 
 
+def test_normalised_states_are_scaled_and_shifted_by_the_step_and_then_read() -> None:
+    network = BidirectionalRNN(3, 5, early=True)
+    with torch.no_grad():
+        network.norm.weight.uniform_(0.5, 2)
+        network.norm.bias.normal_()
+    x, t = torch.randn(4, 6, 3), torch.randint(0, 1000, (4,))
+    told = network.embedding(t)
+    scale, shift, early = told[:, None].split([10, 10, 64], dim=-1)
+    states, _ = network.rnn(torch.cat([x, early.expand(-1, 6, -1)], dim=-1))
+    expected = network.output(network.norm(states) * (1 + scale) + shift)
+    assert torch.allclose(network(x, t), expected, atol=1e-5)
+
+
 def test_steps_have_different_embeddings() -> None:
     embedded = sinusoidal(torch.arange(1000), 64)
     assert torch.cdist(embedded, embedded).fill_diagonal_(1).min() > 0.01

@@ -59,7 +59,7 @@ class BidirectionalRNN(nn.Module):
 
     def _modulated(self, h: Tensor, told: Tensor, kind: torch.dtype) -> Tensor:
         """norm(h) · (1 + scale) + shift; the norm's own weights join scale and shift, of which there are fewer."""
-        scale, shift = told[:, : 2 * self.states].float().chunk(2, dim=-1)
+        scale, shift = told[:, : 2 * self.states].to(self.norm.weight.dtype).chunk(2, dim=-1)
         with torch.autocast(h.device.type, enabled=False):
             weight = (self.norm.weight * (scale + 1)).to(kind)
             bias = (self.norm.bias * (scale + 1) + shift).to(kind)

@@ -217,6 +217,7 @@ class Learner:
         return grouped.transpose(1, 2)
 
     def _rounded(self, weights: Tensor) -> Tensor:
+        """In one copy; where nothing is to be rounded, `to` would leave them where they lie."""
         return weights.to(self.kind, memory_format=torch.contiguous_format).contiguous()
 
     def _first_that_fits(self, length: int) -> Shape:
