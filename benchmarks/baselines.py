@@ -1,6 +1,6 @@
 """Every rival, and TimeDiff, on Stocks and Energy under the paper's protocol, beside the numbers that the paper gives.
 
-    python benchmarks/baselines.py STOCKS ENERGY --out RESULTS.json [--only timegan fast …] [--judges 5] [--jobs 1]
+    python benchmarks/baselines.py STOCKS ENERGY --out RESULTS.json [--only timegan fast …] [--classifiers 5] [--jobs 1]
                                    [--seeds 0 1 …] [--set KEY=VALUE …]
     python benchmarks/baselines.py --table RESULTS.json
 
@@ -25,10 +25,11 @@ from typing import Any
 import torch
 
 from timediff import __version__, generator, read_cohort
-from timediff.config import generator_of, parse_assignment, resolve
-from timediff.evaluation import Case, EvaluationSettings
-from timediff.metrics.suite import MEASURES
-from timediff.progress import silent
+from timediff.evaluation.case import Case, Measurement
+from timediff.evaluation.registry import METRICS
+from timediff.evaluation.score import Score
+from timediff.evaluation.settings import EvaluationSettings
+from timediff.settings.resolve import generator_of, parse_assignment, resolve
 
 # Discriminative scores of Stocks and Energy as Tian et al. print them in their table of all methods.
 PUBLISHED = {
@@ -43,7 +44,7 @@ COHORTS = ("stocks", "energy")
 
 
 def row(cohort: str, preset: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Fits, samples and judges one generator on one cohort, with one training seed."""
+    """Fits, samples and scores one generator on one cohort, with one training seed."""
     torch.set_num_threads(2 if arguments.jobs == 1 else 1)
     train, test = read_cohort(getattr(arguments, cohort)).split(seed=0)
     changes = dict(map(parse_assignment, arguments.set))
@@ -54,14 +55,15 @@ def row(cohort: str, preset: str, seed: int, arguments: argparse.Namespace) -> d
     trained = time.perf_counter()
     made = model.sample(len(train), seed=1000 + seed)
     sampled = time.perf_counter()
-    case = Case(train, test, EvaluationSettings(protocol="paper", repetitions=arguments.judges))
-    (score,) = (one for one in MEASURES["discriminative"][0](case, made, "", False, silent)[0] if one.what == "score")
+    case = Case(train, test, EvaluationSettings(protocol="paper", repetitions=arguments.classifiers))
+    found = METRICS("discriminative").measure(Measurement(case, made))
+    (score,) = (one for one in found if isinstance(one, Score) and one.what == "score")
     return {
         "cohort": cohort, "preset": preset, "seed": seed, "changes": changes,
-        "score": score.value, "judge_sd": score.spreads.get("judge"), "updates": model.settings.training.steps,
+        "score": score.value, "classifier_sd": score.std.get("classifier"), "updates": model.settings.training.steps,
         "batch": model.settings.training.batch,
         "training_seconds": trained - started, "sampling_seconds": sampled - trained, "stays": len(made),
-        "judges": arguments.judges, "rows_at_once": arguments.jobs, "version": __version__,
+        "classifiers": arguments.classifiers, "rows_at_once": arguments.jobs, "version": __version__,
         "date": time.strftime("%Y-%m-%d"), "torch": torch.__version__,
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else f"{os.cpu_count()} CPU cores",
     }  # fmt: skip
@@ -102,7 +104,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--only", nargs="+", choices=PUBLISHED, default=list(PUBLISHED))
     parser.add_argument("--cohorts", nargs="+", choices=COHORTS, default=list(COHORTS))
-    parser.add_argument("--judges", type=int, default=5)
+    parser.add_argument("--classifiers", type=int, default=5)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings in place of the presets'")

@@ -1,10 +1,10 @@
-"""Updates recorded as CUDA graphs against the same launched piece by piece: the same training, and how much sooner.
+"""Updates captured as CUDA graphs against the same launched piece by piece: the same training, and how much sooner.
 
     python benchmarks/capture.py [--updates 16] [--seconds 2] [--only timediff rcgan …]
 
 Each generator with its own preset on simulated stays of MIMIC-III's shape. `largest_difference` is that of any weight
-after so many updates (TimeGAN's are of all three phases), `recorded_twice` the same of two recorded trainings; 0 means
-equal to the bit. Then each way trains for some seconds (TimeGAN all its players together).
+after so many updates (TimeGAN's are of all three phases), `captured_twice` the same of two captured trainings; 0 means
+equal to the bit. Then each way trains for some seconds (TimeGAN all its objectives together).
 """
 
 import argparse
@@ -16,19 +16,19 @@ import torch
 
 import throughput
 import timediff as td
-from rivals import ALL_TOGETHER
-from timediff.config import resolve
+from baseline_throughput import ALL_TOGETHER
 from timediff.generators.registry import GENERATORS
+from timediff.settings.resolve import resolve
 
 SHAPE = "mimic3"
 PHASES = {"timegan": {"phases.embedding": 0.25, "phases.supervised": 0.25}}  # some updates of each
 
 
 def weights(name: str, updates: int, capture: bool) -> torch.Tensor:
-    """Of the trained network, as one vector; that something could not be recorded ends it."""
+    """Of the trained network, as one vector; that something could not be captured ends it."""
     changes = {"training.steps": updates, "training.capture": capture, "training.validation": 0.0}
     changes |= PHASES.get(name, {})
-    model: Any = td.generator(name)(settings=resolve(GENERATORS[name].preset, assignments=changes))
+    model: Any = td.generator(name)(settings=resolve(GENERATORS(name).preset, assignments=changes))
     said: list[str] = []
     model.fit(throughput.cohort(SHAPE), seed=0, say=said.append)
     if said:
@@ -38,14 +38,14 @@ def weights(name: str, updates: int, capture: bool) -> torch.Tensor:
 
 def compared(name: str, updates: int, seconds: float) -> dict[str, float]:
     eager, once, twice = (weights(name, updates, capture) for capture in (False, True, True))
-    more, preset = ALL_TOGETHER.get(name, {}), GENERATORS[name].preset
+    more, preset = ALL_TOGETHER.get(name, {}), GENERATORS(name).preset
     slow, quick = (
         throughput.training(preset, SHAPE, seconds, {**more, "training.capture": capture})["stays_per_second"]
         for capture in (False, True)
     )
     return {
         "largest_difference": float((once - eager).abs().max()),
-        "recorded_twice": float((once - twice).abs().max()),
+        "captured_twice": float((once - twice).abs().max()),
         "stays_per_second": quick,
         "stays_per_second_piece_by_piece": slow,
         "ratio": quick / slow,
@@ -56,7 +56,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--updates", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--only", nargs="+", choices=GENERATORS, default=list(GENERATORS))
+    parser.add_argument("--only", nargs="+", choices=GENERATORS.names(), default=GENERATORS.names())
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         raise SystemExit("this benchmark needs a GPU.")

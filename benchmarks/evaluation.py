@@ -11,9 +11,9 @@ import os
 import time
 
 from timediff import __version__
-from timediff.evaluation import FLOOR, Case, EvaluationSettings
-from timediff.metrics.suite import FLOORED, MEASURES
-from timediff.progress import silent
+from timediff.evaluation.case import Case, Measurement
+from timediff.evaluation.registry import METRICS
+from timediff.evaluation.settings import EvaluationSettings
 from timediff.sources.simulated import simulate
 
 
@@ -26,11 +26,11 @@ def main() -> None:
     synthetic = simulate(stays, steps=25, seed=1)
     seconds = {}
     for metric in case.settings.metrics:
-        measure, _ = MEASURES[metric]
+        found = METRICS(metric)
         started = time.perf_counter()
-        measure(case, synthetic, "synthetic", False, silent)
-        if metric in FLOORED:
-            measure(case, case.stand_in(stays), FLOOR, True, silent)
+        found.measure(Measurement(case, synthetic))
+        if found.floored:
+            found.measure(Measurement(case, case.stand_in(stays), floor=True))
         seconds[metric] = time.perf_counter() - started
     results = {
         "command": f"python benchmarks/evaluation.py --stays {stays}",

@@ -30,17 +30,16 @@ def prepare(folder: Path, rows: int) -> None:
     """Raw tables as .csv.gz, and the same as Parquet with declared types."""
     import duckdb
 
-    from timediff.sources.engines import DUCKDB_TYPES, header_of
-    from timediff.sources.mimic import LAYOUT3
+    from timediff.sources.engines import DUCKDB_TYPES, csv_relation, header_of
+    from timediff.sources.mimic import TABLES3
     from timediff.sources.raw import write_raw
 
     write_raw("mimic3", folder / "mimic3", rows // ROWS_A_STAY, seed=0)
     (folder / "parquet").mkdir()
-    for table in (LAYOUT3.stays, LAYOUT3.admissions, LAYOUT3.patients, LAYOUT3.events):
+    for table in (TABLES3.stays, TABLES3.admissions, TABLES3.patients, TABLES3.events):
         path = folder / "mimic3" / "raw" / f"{table.name}.csv.gz"
         types = {name: DUCKDB_TYPES[table.columns.get(name, "string")] for name in header_of(path)}
-        columns = ", ".join(f"'{name}': '{kind}'" for name, kind in types.items())
-        select = f"SELECT * FROM read_csv('{path}', header=true, auto_detect=false, quote='\"', columns={{{columns}}})"
+        select = f"SELECT * FROM {csv_relation(path, types)}"
         duckdb.sql("SET memory_limit = '4GB'")
         duckdb.sql(f"COPY ({select}) TO '{folder / 'parquet' / table.name}.parquet' (FORMAT parquet)")
 
@@ -55,7 +54,7 @@ def count(folder: Path) -> dict[str, Any]:
 
 
 def extract(source: str, truth: Path, variables: int | None = None) -> dict[str, Any]:
-    from timediff.cohort import read_cohort
+    from timediff.data.cohort import read_cohort
     from timediff.sources.registry import resolve
     from timediff.sources.registry import source as lookup
 

@@ -1,13 +1,13 @@
-"""The preset `fast` on one GPU, against the authors' code, and what share of the GPU it uses.
+"""The preset `fast` on one GPU, against the authors' code, and what fraction of the GPU it uses.
 
     python benchmarks/gpu.py [--seconds 6]
 
 For the shapes of MIMIC-III and eICU (10,000 and 6,000 simulated stays, so that the preset takes 256 units a direction
-and batches of 512): stays a second of training, as recorded (a CUDA graph), with the RNN by cuDNN, launched piece by
+and batches of 512): stays a second of training, captured as a CUDA graph, with the RNN by cuDNN, launched piece by
 piece, and in float32; and of sampling, all network calls, stays brought back to their units (no file is written).
 `against_authors` divides by what the authors' code does on one H200 with its own settings (batch 32 accumulated twice,
 1,000 steps), measured once on 2026-11-16. Arithmetic counts the products of the network's matrices, twice as many
-operations as weights for each step of a stay and three times that to learn; bytes are what the RNN's gates and states
+operations as weights for each step of a stay and three times that to train; bytes are what the RNN's gates and states
 have to be written and read at the least, in half precision. Both are set against a product of two
 8192 × 8192 matrices in bfloat16 and a copy of 4 GB, measured in the same run.
 """
@@ -26,8 +26,8 @@ import torch
 
 import throughput
 import timediff as td
-from timediff.config import resolve
-from timediff.generators.learnt import compute_batch
+from timediff.generators.sampling import compute_batch
+from timediff.settings.resolve import resolve
 
 AUTHORS = {  # stays a second: training, sampling in batches of 100, sampling in batches of 2,000
     "mimic3": (1802, 23.7, 393),
@@ -35,13 +35,13 @@ AUTHORS = {  # stays a second: training, sampling in batches of 100, sampling in
 }
 STAYS = {"mimic3": 10_000, "eicu": 6_000}
 TRAINING = {
-    "recorded": {},
+    "captured": {},
     "by cuDNN": {"training.kernels": False},
     "piece by piece": {"training.capture": False},
     "float32": {"training.precision": "float32"},
 }
-WARM = 20  # updates before time is taken: the graph is recorded in them
-BATCHES = 4  # that are drawn
+WARM = 20  # updates before time is taken: the graph is captured in them
+BATCHES = 4  # that are sampled
 
 
 def seconds_each(work: Callable[[], Any], times: int = 10) -> float:
@@ -109,46 +109,46 @@ def sampling(model: td.TimeDiff, **options: Any) -> dict[str, Any]:
 
 
 def used(model: td.TimeDiff, stays_per_second: float, calls: int, backward: bool, limits: dict[str, float]) -> Any:
-    """Arithmetic and bytes a second, and their share of what the GPU was seen to do."""
+    """Arithmetic and bytes a second, and their fraction of what the GPU was seen to do."""
     network: Any = model.fitted.network
-    parts = (network.rnn.rnn, network.rnn.output)
+    parts = (network.denoiser.rnn, network.denoiser.output)
     weights = sum(p.numel() for part in parts for p in part.parameters() if p.dim() == 2)
     cells = stays_per_second * model.schema.steps * calls
     hidden, layers = model.settings.model.hidden or 0, model.settings.model.layers
     # Of each unit: four gates written and read, state and output written, output read by the next step and layer;
-    # to learn, these are read again, and the gates' gradients written and read for both products.
+    # to train, these are read again, and the gates' gradients written and read for both products.
     numbers, size = (10 + 20 if backward else 10), 2
     tera = cells * 2 * weights * (3 if backward else 1) / 1e12
     moved = cells * layers * 2 * hidden * numbers * size / 1e12
     return {
         "teraflops": tera,
-        "share_of_bf16_rate": tera / limits["bf16_teraflops"],
+        "fraction_of_bf16_rate": tera / limits["bf16_teraflops"],
         "terabytes_a_second": moved,
-        "share_of_bandwidth": moved / limits["copy_terabytes_a_second"],
+        "fraction_of_bandwidth": moved / limits["copy_terabytes_a_second"],
     }
 
 
 def shape_results(shape: str, seconds: float, limits: dict[str, float]) -> dict[str, Any]:
     cohort = throughput.cohort(shape, STAYS[shape])
-    learnt = {name: training(cohort, seconds, **changes) for name, changes in TRAINING.items()}
+    trained = {name: training(cohort, seconds, **changes) for name, changes in TRAINING.items()}
     model = td.TimeDiff(settings=resolve("fast", assignments={"training.steps": 1})).fit(cohort, seed=0)
-    drawn = {
+    sampled = {
         precision: sampling(model, precision=precision)
         for precision in (model.settings.sampling.precision, "tf32", "float32", "bfloat16")
     }
-    rate, sampled = (next(iter(found.values()))["stays_per_second"] for found in (learnt, drawn))
+    rate, sampling_rate = (next(iter(found.values()))["stays_per_second"] for found in (trained, sampled))
     authors = AUTHORS[shape]
     return {
         "width": model.settings.model.hidden,
-        "training": learnt,
-        "recorded_against_piece_by_piece": rate / learnt["piece by piece"]["stays_per_second"],
+        "training": trained,
+        "captured_against_piece_by_piece": rate / trained["piece by piece"]["stays_per_second"],
         "training_uses": used(model, rate, 1, True, limits),
-        "sampling": drawn,
-        "sampling_uses": used(model, sampled, model.settings.sampling.steps or 0, False, limits),
+        "sampling": sampled,
+        "sampling_uses": used(model, sampling_rate, model.settings.sampling.steps or 0, False, limits),
         "against_authors": {
             "training": rate / authors[0],
-            "sampling, batch 100": sampled / authors[1],
-            "sampling, batch 2,000": sampled / authors[2],
+            "sampling, batch 100": sampling_rate / authors[1],
+            "sampling, batch 2,000": sampling_rate / authors[2],
         },
     }
 

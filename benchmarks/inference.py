@@ -4,7 +4,7 @@
 
 The network of the preset `fast` for 1,500 stays (64 units a direction), a block of 500 stays of the MIMIC-III shape (25
 steps, 31 columns). Milliseconds are the median of seven calls, all ways in the same run; each is first compared with
-the eager network. What samplers use is `networks/inference.py`.
+the eager network. What samplers use is `kernels/inference.py`.
 """
 
 import argparse
@@ -20,8 +20,9 @@ import torch
 from torch import Tensor
 
 from timediff import __version__
+from timediff.kernels.inference import in_slices
 from timediff.networks.brnn import BidirectionalRNN
-from timediff.networks.inference import CACHED_CELLS, in_slices
+from timediff.runtime.devices import CPU_CACHE_STEPS
 
 STAYS, STEPS, COLUMNS, OUTPUTS = 500, 25, 31, 263
 
@@ -32,7 +33,7 @@ def ways(network: BidirectionalRNN, x: Tensor, t: Tensor) -> dict[str, Callable[
     compiled = torch.compile(network)
     return {
         "eager": lambda: network(x, t),
-        "eager, a few stays at a time": lambda: in_slices(network, max(32, CACHED_CELLS // STEPS))(x, t),
+        "eager, a few stays at a time": lambda: in_slices(network, max(32, CPU_CACHE_STEPS // STEPS))(x, t),
         "torch.compile": lambda: compiled(x, t),
         "torch.export": lambda: exported(x, t),
         "torch.jit, optimised for inference": lambda: traced(x, t),
@@ -56,7 +57,7 @@ def main() -> None:
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     warnings.simplefilter("ignore")
     torch.manual_seed(0)
-    network = BidirectionalRNN(COLUMNS, 64, outputs=OUTPUTS, dropout=0.1, early=True).eval()
+    network = BidirectionalRNN(COLUMNS, 64, outputs=OUTPUTS, dropout=0.1, noise_level_input=True).eval()
     x, t = torch.randn(STAYS, STEPS, COLUMNS), 1000 * torch.rand(STAYS)
     with torch.no_grad():
         expected = network(x, t)

@@ -36,7 +36,7 @@ def ours(stays: int, columns: int, device: str, check: int) -> dict[str, Any]:
     """All stays; afterwards, the distances of `check` of them against the loop's."""
     import torch
 
-    from timediff.metrics.neighbours import nearest_both
+    from timediff.evaluation.statistics.neighbours import nearest_both
 
     a, b = random_rows(stays, columns)
     before = peak_megabytes()

@@ -22,7 +22,7 @@ import pandas as pd
 import torch
 
 from timediff import Cohort, Feature, Schema, TimeDiff, __version__
-from timediff.config import parse_assignment
+from timediff.settings.resolve import parse_assignment
 
 VITALS = {"HR": None, "SBP": None, "MAP": None, "Temp": None, "Urine": None, "GCS": 1.0}  # and their resolutions
 HOURS = 48
@@ -52,7 +52,7 @@ def write(cohort: Cohort, path: Path) -> None:
     pd.DataFrame({**table, **{name: cohort.series[name].ravel() for name in VITALS}}).to_parquet(path)
 
 
-def judged(folder: Path, path: Path) -> dict[str, Any]:
+def scored(folder: Path, path: Path) -> dict[str, Any]:
     done = subprocess.run([sys.executable, folder / "judge.py", path], capture_output=True, text=True, check=True)
     return dict(json.loads(done.stdout))
 
@@ -73,7 +73,7 @@ def main() -> None:
     sampled = time.perf_counter()
     with tempfile.TemporaryDirectory() as scratch:
         write(synthetic, Path(scratch) / "synthetic.parquet")
-        row = judged(arguments.folder, Path(scratch) / "synthetic.parquet")
+        row = scored(arguments.folder, Path(scratch) / "synthetic.parquet")
     died = [float(np.mean(cohort.static["died"])) for cohort in (train, synthetic)]
     results = {
         "command": " ".join(["python benchmarks/peers.py FOLDER", *(f"--set {one}" for one in arguments.set)]),
@@ -88,7 +88,7 @@ def main() -> None:
         "sampled_stays_per_second": round(len(train) / (sampled - fitted), 1),
         **row,
         "died_of_training_and_synthetic": [round(rate, 3) for rate in died],
-        "real_against_real": judged(arguments.folder, arguments.folder / "train.parquet"),
+        "real_against_real": scored(arguments.folder, arguments.folder / "train.parquet"),
     }
     print(json.dumps(results, indent=2))
 

@@ -1,6 +1,6 @@
-"""How good synthetic stays are: variants of the generator × training seeds, each judged by several judges.
+"""How good synthetic stays are: variants of the generator × training seeds, each scored by several classifiers.
 
-    python benchmarks/quality.py TRAIN [--test TEST] [--variant "NAME; KEY=VALUE; …"]… [--seeds 3] [--judges 5]
+    python benchmarks/quality.py TRAIN [--test TEST] [--variant "NAME; KEY=VALUE; …"]… [--seeds 3] [--classifiers 5]
                                  [--protocols strict paper] [--metrics discriminative nnaa] [--jobs 4] [--save FOLDER]
     python benchmarks/quality.py TRAIN [--test TEST] --saved FOLDER --metrics tstr
 
@@ -13,9 +13,9 @@ settings (`training.steps=4000`) or one of
     stays=N           sample so many stays, and not as many as there are to learn from
     run=FOLDER        nothing is fitted: a run that `timediff fit` has finished with this cohort, and its seconds
 Variants are fitted and sampled one after the other, alone on the device, so that `training_seconds` can be compared;
-then --jobs processes judge what they gave. A row is the mean over training seeds; `each` has single ones; "real
+then --jobs processes evaluate what they gave. A row is the mean over training seeds; `each` has single ones; "real
 against real" is the floor: training stays in place of synthetic ones. --save keeps the cohorts (FOLDER/ROW/SEED),
---saved judges them later, or elsewhere.
+--saved evaluates them later, or elsewhere.
 """
 
 import argparse
@@ -35,10 +35,12 @@ import numpy as np
 import torch
 
 from timediff import Cohort, Generator, __version__, generator, load, read_cohort
-from timediff.config import generator_of, parse_assignment
-from timediff.evaluation import FLOOR, Case, EvaluationSettings
-from timediff.metrics.suite import MEASURES
-from timediff.progress import silent
+from timediff.evaluation.case import Case, Measurement
+from timediff.evaluation.evaluate import FLOOR
+from timediff.evaluation.registry import METRICS
+from timediff.evaluation.score import Score
+from timediff.evaluation.settings import EvaluationSettings
+from timediff.settings.resolve import generator_of, parse_assignment
 
 WARM, TIMED = 20, 100  # updates before and while the speed is measured
 
@@ -67,7 +69,7 @@ class Variant:
         return Variant(name, given.get("preset", "fast"), seconds, seeds, calls, stays, run, settings)
 
     def fitted(self, train: Cohort, seed: int) -> tuple[Generator, float]:
-        """The generator that has learnt, and the seconds it took."""
+        """The fitted generator, and the seconds it took."""
         if self.run is not None:
             return load(self.run), float(json.loads((self.run / "provenance.json").read_text())["seconds"])
         model, said = self.model(train, seed), list[str]()
@@ -100,7 +102,7 @@ Facts = dict[str, float]
 
 @dataclass(frozen=True)
 class Job:
-    """A cohort to judge, or none for the floor."""
+    """A cohort to evaluate, or none for the floor."""
 
     row: str
     seed: int
@@ -135,7 +137,7 @@ def drawn(variant: Variant, seed: int, folder: Path, arguments: argparse.Namespa
     return jobs
 
 
-def judged(job: Job) -> Row:
+def evaluated(job: Job) -> Row:
     torch.set_num_threads(1 if torch.cuda.is_available() else 2)
     train, test = cohorts(job.arguments)
     found = scores(train, test, read_cohort(job.path) if job.path else None, job.arguments)
@@ -148,15 +150,15 @@ def scores(train: Cohort, test: Cohort, cohort: Cohort | None, arguments: argpar
     """Headline numbers of a cohort, or of training stays in its place."""
     found: dict[str, float] = {}
     for protocol in arguments.protocols:
-        settings = EvaluationSettings(protocol=protocol, repetitions=arguments.judges)
+        settings = EvaluationSettings(protocol=protocol, repetitions=arguments.classifiers)
         case = Case(train, test, settings)
-        judged = case.stand_in(len(test)) if cohort is None else cohort
+        evaluated_cohort = case.stand_in(len(test)) if cohort is None else cohort
         for metric in arguments.metrics:
             if cohort is None and metric == "nnaa":
                 continue
-            for score in MEASURES[metric][0](case, judged, "", cohort is None, silent)[0]:
-                if score.feature is None:
-                    name = ", ".join(filter(None, [protocol, score.metric, score.judge, score.what]))
+            for score in METRICS(metric).measure(Measurement(case, evaluated_cohort, floor=cohort is None)):
+                if isinstance(score, Score) and score.feature is None:
+                    name = ", ".join(filter(None, [protocol, score.metric, score.classifier, score.what]))
                     found[name] = score.value
     return found | rates(test, train if cohort is None else cohort)
 
@@ -212,10 +214,10 @@ def main() -> None:
     parser.add_argument("--test", type=Path)
     parser.add_argument("--variant", action="append", metavar="NAME; KEY=VALUE; …")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--judges", type=int, default=5)
+    parser.add_argument("--classifiers", type=int, default=5)
     parser.add_argument("--protocols", nargs="+", default=["strict"])
     parser.add_argument("--metrics", nargs="+", default=["discriminative", "nnaa"])
-    parser.add_argument("--jobs", type=int, default=1, help="processes that judge")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that evaluate")
     parser.add_argument("--save", type=Path)
     parser.add_argument("--saved", type=Path)
     parser.add_argument("--out", type=Path, help="also write the results there")
@@ -232,7 +234,7 @@ def main() -> None:
             jobs = [job for one, seed in fits for job in drawn(one, seed, folder, arguments)]
         jobs.append(Job(FLOOR, 0, arguments))
         with ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
-            rows = list(pool.map(judged, jobs if arguments.metrics != ["none"] else []))
+            rows = list(pool.map(evaluated, jobs if arguments.metrics != ["none"] else []))
     places = [str(place) for place in (arguments.out, arguments.save) if place]
     told = [word for word in sys.argv[1:] if word not in (*places, "--out", "--save")]
     told = [Path(word).name if Path(word).exists() else word for word in told]
@@ -241,7 +243,7 @@ def main() -> None:
         "date": time.strftime("%Y-%m-%d"),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else f"{os.cpu_count()} CPU cores",
         "version": __version__,
-        "judges": arguments.judges,
+        "classifiers": arguments.classifiers,
         "processes": arguments.jobs,
         "rows": table(rows),
     }

@@ -2,8 +2,8 @@
 
     python benchmarks/real_against_real.py COHORT [COHORT …] [--repetitions 10]
 
-Each cohort (as `timediff extract stocks` writes it) is split as its schema says, seed 0; the judges then treat the test
-stays as if they were synthetic (discriminative score) and learn to predict from training stays (predictive score).
+Each cohort (as `timediff extract stocks` writes it) is split as its schema says, seed 0; classifiers then treat test
+stays as if they were synthetic (discriminative score); the predictors are trained on training stays (predictive score).
 """
 
 import argparse
@@ -16,10 +16,11 @@ from typing import Any
 import torch
 
 from timediff import __version__
-from timediff.cohort import read_cohort
-from timediff.evaluation import FLOOR, Case, EvaluationSettings
-from timediff.metrics.suite import MEASURES
-from timediff.progress import silent
+from timediff.data.cohort import read_cohort
+from timediff.evaluation.case import Case, Measurement
+from timediff.evaluation.registry import METRICS
+from timediff.evaluation.score import Score
+from timediff.evaluation.settings import EvaluationSettings
 
 
 def row(path: Path, repetitions: int) -> dict[str, Any]:
@@ -28,11 +29,11 @@ def row(path: Path, repetitions: int) -> dict[str, Any]:
     found: dict[str, Any] = {"cohort": path.name, "training_windows": len(train), "test_windows": len(test)}
     for metric, what in (("discriminative", "score"), ("predictive", "error")):
         started = time.perf_counter()
-        scores, _ = MEASURES[metric][0](case, train, FLOOR, True, silent)
-        score = next(s for s in scores if s.what == what)
+        scores = METRICS(metric).measure(Measurement(case, train, floor=True))
+        score = next(s for s in scores if isinstance(s, Score) and s.what == what)
         found[metric] = {
             "value": score.value,
-            "spread_of_judges": score.spreads["judge"],
+            "sd_of_classifiers": score.std["classifier"],
             "interval": [score.low, score.high],
             "seconds": time.perf_counter() - started,
         }

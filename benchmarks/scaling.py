@@ -5,7 +5,7 @@
 The preset `fast` with 256 units a direction and batches of 512, on random numbers in the shape of a cohort: continuous
 channels with a mask each, and an outcome. From one base (10,000 stays, 48 steps, 8 features) one size is changed at a
 time. A few updates and one compute batch of sampling are timed; `training_seconds` are those of 5,000 such updates,
-`sampling_seconds` those of as many stays as there are to learn from, at the rate of that batch. Memory is the peak that
+`sampling_seconds` those of as many stays as there are to train on, at the rate of that batch. Memory is the peak that
 PyTorch allocated on the GPU. With --out, also scaling.json and, where matplotlib is installed, scaling.svg.
 """
 
@@ -19,19 +19,18 @@ from typing import Any
 
 import torch
 
-from timediff import __version__, devices
-from timediff.capture import make_room
-from timediff.config import resolve
-from timediff.diffusion.samplers import multistep
-from timediff.diffusion.staged import StagedDiffusion
-from timediff.generators.learnt import compute_batch
-from timediff.networks.brnn import BidirectionalRNN
-from timediff.networks.chain import Chain
-from timediff.networks.inference import arithmetic, fastest
-from timediff.networks.staged import StagedNetwork
-from timediff.randomness import sampling_noise
+from timediff import __version__
+from timediff.data.batch import Batch, Layout
+from timediff.diffusion.process import Process
+from timediff.generators.sampling import compute_batch
+from timediff.kernels.inference import accelerated, arithmetic
+from timediff.kernels.training import accelerate
+from timediff.runtime import devices
+from timediff.runtime.cuda_graphs import free_memory
+from timediff.runtime.randomness import Noise, sampling_noise
+from timediff.settings.resolve import resolve
 from timediff.training.loop import train
-from timediff.training.turns import Turn
+from timediff.training.objective import Objective
 
 HIDDEN, BATCH, UPDATES = 256, 512, 5000
 WARM, TIMED = 10, 20
@@ -56,13 +55,9 @@ def measured(size: Size) -> dict[str, Any]:
     device = devices.device()
     settings = resolve("fast")
     masks = size.features
-    process = StagedDiffusion(size.features, (2,) * (masks + 1), (False,) * masks + (True,), device=device)
-    cells = Chain(process.cells)
-    rnn = BidirectionalRNN(
-        process.inputs, HIDDEN, outputs=size.features + cells.width, dropout=settings.model.dropout, early=True
-    )
-    network = StagedNetwork(rnn, cells, Chain(process.stay)).to(device)
-    rnn.learn_by_kernels(size.steps, sys.exit)
+    layout = Layout.of(size.features, (2,) * (masks + 1), (False,) * masks + (True,))
+    process = settings.diffusion.build(layout, settings.model.sized(HIDDEN).build).to(device)
+    accelerate(process, size.steps, say=sys.exit)
     few = 1000  # repeated: what the numbers are does not matter
     x = torch.randn(few, size.steps, size.features).repeat(size.stays // few, 1, 1)
     c = torch.randint(2, (few, size.steps, masks + 1), dtype=torch.int32).repeat(size.stays // few, 1, 1)
@@ -73,39 +68,41 @@ def measured(size: Size) -> dict[str, Any]:
             torch.cuda.synchronize()
             times.append(time.perf_counter())
 
-    def objective(denoise: Any, batch: Any, noise: Any) -> dict[str, torch.Tensor]:
-        return process.loss(denoise, batch[0], batch[1].long(), process.times(noise), noise)._asdict()
+    def loss(network: Any, batch: Batch, noise: Noise) -> dict[str, torch.Tensor]:
+        assert isinstance(network, Process)
+        return network.loss(batch, noise)._asdict()
 
     training = replace(settings.training, steps=WARM + TIMED, batch=BATCH, lr=1e-3, log_every=10**6)
-    make_room()
+    free_memory()
     torch.cuda.reset_peak_memory_stats()
-    train(network, (Turn(objective),), (x, c), training, seed=0, progress=watch)
-    learning = torch.cuda.max_memory_allocated() / 1e9
+    train(process, (Objective(loss),), Batch.of(x, c), training, seed=0, progress=watch)
+    training_peak = torch.cuda.max_memory_allocated() / 1e9
     update = (times[1] - times[0]) / TIMED
-    make_room()
+    free_memory()
     torch.cuda.reset_peak_memory_stats()
     batch = compute_batch(size.stays, size.steps, settings.sampling, device)
-    network.eval()
-    calls = fastest(network, device, size.steps, settings.sampling.precision)
-    plan = process.schedule(settings.sampling.steps, size.steps)
-    for _ in range(2):  # the first records the network
+    process.eval()
+    sampling = settings.sampling
+    denoiser = accelerated(process.denoiser, device, size.steps, sampling.precision)
+    lengths = torch.full((batch,), size.steps)
+    for _ in range(2):  # the first captures the network
         started = time.perf_counter()
         with torch.inference_mode(), arithmetic("float32"):
             noise = sampling_noise(0, 0, batch, device)
-            multistep(process, calls, noise, size.steps, plan)
+            process.sample(noise, lengths, sampler=sampling.sampler, steps=sampling.steps, denoiser=denoiser)
         torch.cuda.synchronize()
         seconds = time.perf_counter() - started
     return {
         "milliseconds_an_update": 1e3 * update,
         "training_seconds": UPDATES * update,
-        "training_gigabytes": learning,
+        "training_gigabytes": training_peak,
         "sampled_stays_per_second": batch / seconds,
         "sampling_seconds": size.stays * seconds / batch,
         "sampling_gigabytes": torch.cuda.max_memory_allocated() / 1e9,
     }
 
 
-def drawn(rows: dict[str, list[dict[str, Any]]], path: Path) -> None:
+def draw(rows: dict[str, list[dict[str, Any]]], path: Path) -> None:
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -152,7 +149,7 @@ def main() -> None:
         arguments.out.mkdir(parents=True, exist_ok=True)
         (arguments.out / "scaling.json").write_text(text + "\n")
         try:
-            drawn(rows, arguments.out / "scaling.svg")
+            draw(rows, arguments.out / "scaling.svg")
         except ImportError:
             print("no figure: matplotlib is not installed")
 

@@ -25,12 +25,12 @@ from typing import Any
 import torch
 
 import timediff as td
-from timediff.cohort import Cohort
-from timediff.config import generator_of, resolve
-from timediff.randomness import BLOCK
-from timediff.schema import Schema
+from timediff.data.cohort import Cohort
+from timediff.data.schema import Schema
+from timediff.runtime.randomness import BLOCK
+from timediff.settings.resolve import generator_of, resolve
 
-STAYS = 1500  # to learn from, so that `fast` chooses 64 units a direction and batches of 128
+STAYS = 1500  # to train on, so that `fast` chooses 64 units a direction and batches of 128
 SHAPES = {
     "mimic3": {"vitals": ["heart_rate", "sbp", "dbp", "mbp", "resp_rate", "temperature", "spo2"], "steps": 25},
     "mimic4": {"vitals": ["heart_rate", "sbp", "dbp", "resp_rate", "spo2"], "steps": 72},

@@ -10,8 +10,8 @@ import torch
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # kernels are interpreted, step by step; said before Triton is imported
 
-from timediff.cohort import Cohort
-from timediff.schema import Feature, Schema
+from timediff.data.cohort import Cohort
+from timediff.data.schema import Feature, Schema
 from timediff.sources.simulated import simulate
 
 

@@ -33,42 +33,46 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Cohort": "timediff.cohort",
-    "read_cohort": "timediff.cohort",
-    "Feature": "timediff.schema",
-    "Schema": "timediff.schema",
-    "Split": "timediff.schema",
-    "Settings": "timediff.config",
-    "resolve": "timediff.config",
+    "Cohort": "timediff.data.cohort",
+    "read_cohort": "timediff.data.cohort",
+    "Feature": "timediff.data.schema",
+    "Schema": "timediff.data.schema",
+    "Split": "timediff.data.schema",
+    "Settings": "timediff.generators.timediff.settings",
+    "resolve": "timediff.settings.resolve",
     "simulate": "timediff.sources.simulated",
     "write_raw": "timediff.sources.raw",
     "Generator": "timediff.generators.base",
-    "TimeDiff": "timediff.generators.timediff",
+    "TimeDiff": "timediff.generators.timediff.generator",
     "generator": "timediff.generators.registry",
     "load": "timediff.generators.registry",
     "sample_to": "timediff.generators.streaming",
-    "EvaluationSettings": "timediff.evaluation",
-    "evaluate": "timediff.evaluation",
-    "evaluate_to": "timediff.evaluation",
-    "Results": "timediff.results",
-    "marginals": "timediff.metrics.marginals",
-    "write_comparison": "timediff.report.page",
+    "EvaluationSettings": "timediff.evaluation.settings",
+    "evaluate": "timediff.evaluation.evaluate",
+    "evaluate_to": "timediff.evaluation.evaluate",
+    "Results": "timediff.evaluation.results",
+    "marginals": "timediff.evaluation.metrics.marginals",
+    "write_comparison": "timediff.report.comparison_page",
     "TimeDiffError": "timediff.errors",
 }
 
+_CALLED = {"Settings": "TimeDiffSettings"}  # there
+
 if TYPE_CHECKING:
-    from timediff.cohort import Cohort, read_cohort
-    from timediff.config import Settings, resolve
+    from timediff.data.cohort import Cohort, read_cohort
+    from timediff.data.schema import Feature, Schema, Split
     from timediff.errors import TimeDiffError
-    from timediff.evaluation import EvaluationSettings, evaluate, evaluate_to
+    from timediff.evaluation.evaluate import evaluate, evaluate_to
+    from timediff.evaluation.metrics.marginals import marginals
+    from timediff.evaluation.results import Results
+    from timediff.evaluation.settings import EvaluationSettings
     from timediff.generators.base import Generator
     from timediff.generators.registry import generator, load
     from timediff.generators.streaming import sample_to
-    from timediff.generators.timediff import TimeDiff
-    from timediff.metrics.marginals import marginals
-    from timediff.report.page import write_comparison
-    from timediff.results import Results
-    from timediff.schema import Feature, Schema, Split
+    from timediff.generators.timediff.generator import TimeDiff
+    from timediff.generators.timediff.settings import TimeDiffSettings as Settings
+    from timediff.report.comparison_page import write_comparison
+    from timediff.settings.resolve import resolve
     from timediff.sources.raw import write_raw
     from timediff.sources.simulated import simulate
 
@@ -76,7 +80,7 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'timediff' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_HOMES[name]), _CALLED.get(name, name))
 
 
 def __dir__() -> list[str]:

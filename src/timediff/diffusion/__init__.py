@@ -1,1 +1,1 @@
-"""The maths alone: nothing here knows of networks, training or medicine. Steps t count from 0, and s < t."""
+"""The maths of diffusion: two processes behind one protocol. Knows any network by its input and output alone."""

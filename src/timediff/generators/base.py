@@ -3,25 +3,40 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from timediff.cohort import Cohort, concatenate
-from timediff.config import AnySettings
+from timediff.data.cohort import Cohort, concatenate
+from timediff.data.schema import Schema
 from timediff.errors import TimeDiffError
-from timediff.progress import Progress, Say, silent, unheard
-from timediff.schema import Schema
+from timediff.runtime.progress import Progress, Say, silent, unheard
+from timediff.settings.base import GeneratorSettings
+from timediff.settings.resolve import resolve
+
+if TYPE_CHECKING:
+    from timediff.generators.run import Run
 
 
 class Generator(ABC):
     name: ClassVar[str]
-    settings: AnySettings  # what a cohort decides is in them once `plan` or `fit` has seen it
+    Settings: ClassVar[type[GeneratorSettings]]
+    preset: ClassVar[str | None] = None  # its own, where none is given; None = the defaults of its settings
 
-    @abstractmethod
     def __init__(
-        self, preset: str | None = None, *, settings: Any = None, assignments: Mapping[str, Any] | None = None
+        self,
+        preset: str | None = None,
+        *,
+        settings: GeneratorSettings | None = None,
+        assignments: Mapping[str, Any] | None = None,
     ) -> None:
-        """One that has learnt nothing yet. `settings` go before the preset, which is its own if not given; single ones
-        of the preset's are `assignments` by dotted path."""
+        """Not fitted yet. `settings` go before the preset; single ones of the preset's are `assignments` by path."""
+        given = settings or resolve(preset or self.preset or self.Settings(), assignments=assignments)
+        if not isinstance(given, self.Settings):
+            what = "these settings are" if settings else f"the preset {preset!r} is"
+            raise TimeDiffError(f"{what} for another generator than {self.name}: leave it out, or choose another.")
+        self._set(given)
+
+    def _set(self, settings: Any) -> None:
+        self.settings = self._given = settings
 
     @abstractmethod
     def plan(self, cohort: Cohort) -> dict[str, Any]:
@@ -38,7 +53,7 @@ class Generator(ABC):
         progress: Progress = silent,
         say: Say = unheard,
     ) -> Self:
-        """Learns from the cohort; the same seed gives the same weights. Writes or continues the run folder."""
+        """Trains on the cohort; the same seed gives the same weights. Writes or continues the run folder."""
 
     @abstractmethod
     def stream(
@@ -60,13 +75,20 @@ class Generator(ABC):
 
     @classmethod
     @abstractmethod
+    def from_run(cls, run: "Run", say: Say = unheard) -> Self:
+        """A fitted generator from an open run folder; `say` hears what is odd about the run."""
+
+    @classmethod
     def load(cls, path: str | Path, say: Say = unheard) -> Self:
-        """A fitted generator from a run folder; `say` hears what is odd about the run."""
+        """A fitted generator from a run folder."""
+        from timediff.generators.run import Run
+
+        return cls.from_run(Run.open(Path(path)), say)
 
     @property
     @abstractmethod
     def identity(self) -> str:
-        """A hash of what was learnt: two generators with the same one give the same stays."""
+        """A hash of the trained state: two generators with the same one give the same stays."""
 
     @property
     @abstractmethod

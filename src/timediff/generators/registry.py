@@ -1,63 +1,39 @@
 """Generators by name: what `--generator NAME` and `td.load` look up. Nothing is imported before it is asked for."""
 
-from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from timediff.config import DEFAULT_PRESET, AnySettings, generator_of
 from timediff.errors import TimeDiffError
 from timediff.generators.base import Generator
-from timediff.progress import Say, unheard
+from timediff.runtime.progress import Say, unheard
+from timediff.runtime.registry import Registry
+from timediff.settings.resolve import generator_of
 
-
-class Entry(NamedTuple):
-    """Where a generator and its settings are found, and the preset it has where none is given."""
-
-    home: str
-    settings: str
-    preset: str
-
-
-def _rival(name: str, kind: str) -> Entry:
-    return Entry(f"timediff.generators.{name}:{kind}", f"timediff.generators.settings:{kind}Settings", name)
-
-
-GENERATORS = {
-    "timediff": Entry("timediff.generators.timediff:TimeDiff", "timediff.config:Settings", DEFAULT_PRESET),
-    "timegan": _rival("timegan", "TimeGAN"),
-    "rcgan": _rival("rcgan", "RCGAN"),
-    "crnngan": _rival("crnngan", "CRNNGAN"),
-    "tforcing": _rival("tforcing", "TForcing"),
-    "pforcing": _rival("pforcing", "PForcing"),
-}
+GENERATORS: Registry[type[Generator]] = Registry(
+    "generator",
+    "timediff.generators",
+    {
+        name: f"timediff.generators.{name}.generator:{kind}"
+        for name, kind in {
+            "timediff": "TimeDiff", "timegan": "TimeGAN", "rcgan": "RCGAN", "crnngan": "CRNNGAN",
+            "tforcing": "TForcing", "pforcing": "PForcing",
+        }.items()
+    },
+)  # fmt: skip
 
 
 def generator(name: str) -> type[Generator]:
     """The class of the generator `name`."""
-    found: type[Generator] = _imported(entry(name).home)
-    return found
+    return GENERATORS(name)
 
 
-def settings_type(name: str) -> type[AnySettings]:
-    """The class of its settings."""
-    found: type[AnySettings] = _imported(entry(name).settings)
-    return found
-
-
-def entry(name: str) -> Entry:
-    if name not in GENERATORS:
-        raise TimeDiffError(f"there is no generator {name!r}; the generators are {', '.join(GENERATORS)}.")
-    return GENERATORS[name]
-
-
-def chosen(generator: str | None, preset: str | None) -> tuple[str, str]:
-    """Generator and preset, where one or both are not said."""
+def choose(generator: str | None, preset: str | None) -> tuple[str, str | None]:
+    """Generator and preset, where one or both are not given; a generator may have no preset."""
     if preset is None:
         name = generator or "timediff"
-        return name, entry(name).preset
+        return name, GENERATORS(name).preset
     owner = generator_of(preset)
     if generator not in (None, owner):
-        entry(generator)
+        GENERATORS(generator)
         raise TimeDiffError(
             f"the preset {preset!r} is for the generator {owner}, not for {generator}: leave out one of the two."
         )
@@ -68,9 +44,5 @@ def load(path: str | Path, say: Say = unheard) -> Generator:
     """The fitted generator of a run folder, whichever it is; `say` hears what is odd about the run."""
     from timediff.generators.run import Run
 
-    return generator(Run.open(Path(path)).generator).load(path, say)
-
-
-def _imported(home: str) -> Any:
-    module, _, attribute = home.partition(":")
-    return getattr(import_module(module), attribute)
+    run = Run.open(Path(path))
+    return GENERATORS(run.generator).from_run(run, say)

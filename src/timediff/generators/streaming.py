@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from timediff import devices
-from timediff.cohort import CHUNK, Cohort, table_writer
+from timediff.data.cohort import CHUNK, Cohort, table_writer
 from timediff.errors import TimeDiffError
-from timediff.files import explained, new_folder, refuse_existing, write_atomically
 from timediff.generators.base import Generator
-from timediff.progress import Progress, Say, silent, unheard
-from timediff.randomness import BLOCK
+from timediff.runtime import devices
+from timediff.runtime.files import explained, new_folder, refuse_existing, write_atomically
+from timediff.runtime.progress import Progress, Say, silent, unheard
+from timediff.runtime.randomness import BLOCK
 
 
 def sample_to(
@@ -42,7 +42,7 @@ def sample_to(
             refuse_existing(path)
             _begin(parts, json.dumps(request, sort_keys=True), resume, path)
         devices.wait_for_all()
-        start, end = share(n, devices.rank(), devices.processes())
+        start, end = stays_of_process(n, devices.rank(), devices.processes())
         done = _done(parts, start, end)
         for cohort in (
             generator.stream(end, seed=seed, skip=done, length=length, progress=progress, say=say, **options)
@@ -60,8 +60,8 @@ def sample_to(
     shutil.rmtree(parts)
 
 
-def share(n: int, rank: int, processes: int) -> tuple[int, int]:
-    """The first stay that a process draws, and the one after its last: whole blocks, as evenly as they go."""
+def stays_of_process(n: int, rank: int, processes: int) -> tuple[int, int]:
+    """The first stay that a process samples, and the one after its last: whole blocks, as evenly as they go."""
     blocks = -(-n // BLOCK)
     start, end = (BLOCK * (blocks * i // processes) for i in (rank, rank + 1))
     return min(start, n), min(end, n)

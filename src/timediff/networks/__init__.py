@@ -1,1 +1,1 @@
-"""Denoisers: networks that know nothing of training or data."""
+"""Networks: denoisers by name, and the parts they are made of. They know nothing of training, kernels or medicine."""

@@ -2,35 +2,35 @@
 
 import html
 import math
-from collections.abc import Sequence
 from pathlib import Path
 
-from timediff.cohort import Cohort
-from timediff.describe import Distribution, Extracted, distribution, statistics
-from timediff.files import explained, refuse_existing, write_atomically
-from timediff.report.page import Drawn, document, require_plotly, section
-from timediff.report.terminal import FEWEST
+from timediff.data.cohort import Cohort
+from timediff.data.describe import Distribution, Extracted, distribution, statistics
+from timediff.data.privacy_limits import MIN_AGGREGATE
+from timediff.report.page import EmbeddedFigures, cell, document, header, require_plotly, section, table
+from timediff.runtime.files import explained, refuse_existing, write_atomically
 
 HEADINGS = ("feature", "kind", "missing", "mean ± SD, or classes", "1st to 99th percentile")
 MOST_CLASSES = 6  # named in the table; the figure has them all
 HASH = 12  # characters of a hash that a person compares
 
 ABOUT = (
-    f"What is in this cohort of {{stays:,}} stays. Everything here is an aggregate of at least {FEWEST} stays: "
+    f"What is in this cohort of {{stays:,}} stays. Everything here is an aggregate of at least {MIN_AGGREGATE} stays: "
     "what fewer have is left out, and so are the extremes, which are single patients'."
 )
 FEW = (
-    f"This cohort has fewer than {FEWEST} stays: too few to show anything of their values. "
+    f"This cohort has fewer than {MIN_AGGREGATE} stays: too few to show anything of their values. "
     "In the terminal, <code>timediff describe</code> shows them to you alone."
 )
 LEGEND = (
-    f"Missing: share of the steps within each stay, or of the stays. – is no value, or one from fewer than {FEWEST} "
-    f"stays. A percentile beyond which fewer than {FEWEST} stays lie is moved inwards until {FEWEST} do."
+    "Missing: fraction of the steps within each stay, or of the stays. "
+    f"– is no value, or one from fewer than {MIN_AGGREGATE} stays. "
+    f"A percentile beyond which fewer than {MIN_AGGREGATE} stays lie is moved inwards until {MIN_AGGREGATE} do."
 )
-MAP = f"Share of stays without a value at each step; blank where fewer than {FEWEST} stays are left to count."
+MAP = f"Fraction of stays without a value at each step; blank where fewer than {MIN_AGGREGATE} stays are left to count."
 FIGURES = (
     "The distribution of the observed values and, below it, the missing rate at each step. "
-    f"Bins in which fewer than {FEWEST} stays have a value are left out."
+    f"Bins in which fewer than {MIN_AGGREGATE} stays have a value are left out."
 )
 
 
@@ -38,13 +38,13 @@ def write_cohort_page(path: Path, cohort: Cohort, *, title: str, extraction: Ext
     """Writes one HTML file with everything in it: facts, rules, features, missingness, a figure a feature."""
     require_plotly()
     refuse_existing(path)
-    facts = statistics(cohort, FEWEST)
+    facts = statistics(cohort, MIN_AGGREGATE)
     sections = []
     if extraction is not None:
         facts |= {_spoken(name): _shortened(name, value) for name, value in extraction.facts.items()}
-        rows = [[html.escape(rule), html.escape(count)] for rule, count in extraction.rows()]
+        rows = [[header(html.escape(rule)), cell(html.escape(count))] for rule, count in extraction.rows()]
         sections.append(section("From all stays to these", table(("rule", "stays"), rows)))
-    sections += _features(cohort) if len(cohort) >= FEWEST else [section("Features", f"<p>{FEW}</p>")]
+    sections += _features(cohort) if len(cohort) >= MIN_AGGREGATE else [section("Features", f"<p>{FEW}</p>")]
     content = document(title, ABOUT.format(stays=len(cohort)), facts, sections)
     with explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,16 +54,16 @@ def write_cohort_page(path: Path, cohort: Cohort, *, title: str, extraction: Ext
 def _features(cohort: Cohort) -> list[str]:
     from timediff.report import figures
 
-    known = [distribution(cohort, feature, FEWEST) for feature in cohort.schema.features if feature.generated]
-    drawn = Drawn()
+    known = [distribution(cohort, feature, MIN_AGGREGATE) for feature in cohort.schema.features if feature.generated]
+    embedded = EmbeddedFigures()
     pictures = missing = ""
     if any(one.feature.scope == "temporal" for one in known):
-        missing = drawn(figures.missing_map(cohort), "missing rates by feature and step")
+        missing = embedded(figures.missing_map(cohort), "missing rates by feature and step")
     for one in known:
-        figure = drawn(figures.distribution(cohort, one), f"{one.feature.name}: distribution")
+        figure = embedded(figures.distribution(cohort, one), f"{one.feature.name}: distribution")
         words = f'<p class="note">{html.escape(_beyond(one))}</p>' if _beyond(one) else ""
         pictures += f"<div>\n<h3>{html.escape(_name(one))}</h3>\n{figure}\n{words}</div>\n"
-    rows = [[html.escape(text) for text in _row(one)] for one in known]
+    rows = [[header(name), *map(cell, values)] for name, *values in (map(html.escape, _row(one)) for one in known)]
     return [
         section("Features", table(HEADINGS, rows) + f'<p class="note">{LEGEND}</p>'),
         section("What is missing", f"<p>{MAP}</p>\n{missing}"),
@@ -71,23 +71,14 @@ def _features(cohort: Cohort) -> list[str]:
     ]
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Cells are HTML already; the first of a row is its heading."""
-    head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
-    body = "\n".join(
-        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>' for first, *rest in rows
-    )
-    return f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
-
-
 def _row(known: Distribution) -> tuple[str, ...]:
     """One row under `HEADINGS`."""
     feature = known.feature
     missing = "–" if math.isnan(known.missing) else f"{known.missing:.1%}"
     value = span = "–"
-    if known.shares:
-        texts = [f"{name}: {share:.1%}" for name, share in list(known.shares.items())[:MOST_CLASSES]]
-        more = len(known.shares) - MOST_CLASSES
+    if known.class_rates:
+        texts = [f"{name}: {rate:.1%}" for name, rate in list(known.class_rates.items())[:MOST_CLASSES]]
+        more = len(known.class_rates) - MOST_CLASSES
         value = ", ".join(texts) + (f" and {more} more" if more > 0 else "")
     elif not math.isnan(known.mean) and not feature.discrete:
         value = f"{known.mean:.4g} ± {known.sd:.3g}"
@@ -99,13 +90,13 @@ def _row(known: Distribution) -> tuple[str, ...]:
 def _beyond(known: Distribution) -> str:
     """In words what a figure leaves out."""
     if known.rare is not None and math.isnan(known.rare):
-        return f"Classes that fewer than {FEWEST} stays have are not counted."
+        return f"Classes that fewer than {MIN_AGGREGATE} stays have are not counted."
     if known.rare is not None:
-        return f"Classes that fewer than {FEWEST} stays have are counted together."
+        return f"Classes that fewer than {MIN_AGGREGATE} stays have are counted together."
     if len(known.edges) and known.undrawn > 0.0005:
         low, high = known.low, known.edges[-1] - (known.spacing or 0) / 2
-        few = f"or in a bin of fewer than {FEWEST} stays"
-        return f"{known.undrawn:.1%} of values are not drawn: below {low:.4g}, above {high:.4g}, {few}."
+        few = f"or in a bin of fewer than {MIN_AGGREGATE} stays"
+        return f"{known.undrawn:.1%} of values are not shown: below {low:.4g}, above {high:.4g}, {few}."
     return ""
 
 

@@ -1,7 +1,6 @@
 """The report of an evaluation, one HTML file: verdicts first, then every number behind them. It needs no network."""
 
 import html
-import importlib.util
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -9,28 +8,28 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from timediff.files import write_atomically
-from timediff.metrics.record import Score
-from timediff.report.gallery import GALLERIES, augmentation, gallery, placed
+from timediff.data.privacy_limits import MIN_AGGREGATE
+from timediff.evaluation.results import Results
+from timediff.evaluation.score import Score
+from timediff.report.gallery import augmentation, galleries, placed
 from timediff.report.interactive import SCRIPT, STYLE
-from timediff.report.meanings import FAMILIES, QUESTIONS, meaning
-from timediff.report.page import document, facts_table, require_plotly, section
-from timediff.report.score_tables import FAR, best, matrix, side_by_side
-from timediff.report.terminal import FEWEST
+from timediff.report.meanings import ASKED, OTHER, QUESTIONS, families, find_metric, meaning
+from timediff.report.page import cell, document, facts_table, header, plotly_is_here, section, table
+from timediff.report.score_tables import best, matrix, side_by_side
 from timediff.report.verdicts import RULES, Verdict, verdicts
-from timediff.results import Results
+from timediff.runtime.files import write_atomically
 
-ABOUT = "Synthetic stays judged against real ones, by three questions; below the verdicts, every number behind them. "
-SHOWN = f"Real stays appear only as aggregates of at least {FEWEST}; every single stay shown is synthetic."
+ABOUT = "Synthetic stays compared with real ones, by three questions; below the verdicts, every number behind them. "
+SHOWN = f"Real stays appear only as aggregates of at least {MIN_AGGREGATE}; every single stay shown is synthetic."
 INTERNAL = "<b>For internal use only</b>: on the maps of all stays every real stay is a point."
 CLASSES = {"good": "good", "with care": "care", "poor": "poor", "not measured": "none"}
 FEATURES = (
     "Each feature by itself; below each number its 95 % interval and the same number for real against real stays. "
-    f"▲ ▼ mark what is more than {FAR:g} worse than real against real. A heading sorts."
+    "▲ ▼ mark what is far worse than real against real{far}. A heading sorts."
 )
 PROTOCOLS = {
     "strict": (
-        "Protocol strict: everything is scaled by what real training stays are like; looks and usefulness are judged "
+        "Protocol strict: everything is scaled by what real training stays are like; looks and usefulness are measured "
         "only against real stays that the generator has not seen; only the questions of privacy read training stays."
     ),
     "paper": (
@@ -40,12 +39,12 @@ PROTOCOLS = {
 }
 READING = (
     "<b>Real against real</b> (the floor): the same number with real stays in place of the synthetic ones. No "
-    "generator can be expected to do better; judge each number by its distance from it.",
-    "<b>±</b> is one standard deviation over repetitions: of the judges, which are trained anew each time, or of the "
-    "cohorts, where several of one generator were given. <b>a to b</b> below a number is its 95 % interval, had other "
-    "patients come to the hospital. Where two intervals overlap widely, the numbers do not differ surely.",
-    "<b>Stay</b>: one patient's time in intensive care. <b>Training stays</b>: those that the generator learnt from. "
-    "<b>Unseen stays</b>: real ones that it did not learn from. <b>AUC, AUROC</b>: the chance to name the right one of "
+    "generator can be expected to do better; read each number by its distance from it.",
+    "<b>±</b> is one standard deviation over repetitions: of the classifiers, which are trained anew each time, or of "
+    "the cohorts, where several of one generator were given. <b>a to b</b> below a number is its 95 % interval, had "
+    "other patients come to the hospital. Where two intervals overlap widely, the numbers do not differ surely.",
+    "<b>Stay</b>: one patient's time in intensive care. <b>Training stays</b>: what the generator was trained on. "
+    "<b>Unseen stays</b>: real ones that it was not trained on. <b>AUC, AUROC</b>: the chance to name the right one of "
     "two; 0.5 is guessing.",
     "<b>–</b> was not asked for; <b>not available</b> could not be computed, and it says why.",
 )
@@ -53,8 +52,6 @@ READING = (
 
 def write_report(path: Path, results: Results) -> None:
     """Writes the page: warnings, verdicts, facts, evidence by question, figures, how to read it."""
-    if results.pictures:
-        require_plotly()
     names = [name for name in results.generators if name in results.scores]
     title = f"Evaluation of synthetic stays: {', '.join(results.generators)}"
     numbers = count()
@@ -62,8 +59,9 @@ def write_report(path: Path, results: Results) -> None:
         section("Verdicts", _verdicts(results, names)),
         section("Facts", facts_table(results.facts) + _settings(results.settings)),
         *(section(question, _evidence(results, names, question, numbers)) for question in QUESTIONS),
+        _others(results, names),
         _groups(results, names),
-        *(gallery(results, kind, numbers) for kind in GALLERIES),
+        *(galleries(results, numbers) if plotly_is_here() else [section("Figures", NO_PLOTLY)]),
         section("How to read this page", _reading(results)),
         section("What was not measured", _unmeasured(results)),
         section("Decision", SIGN),
@@ -77,10 +75,13 @@ def write_report(path: Path, results: Results) -> None:
     write_atomically(path, page)
 
 
-SIGN = (
-    '<table class="facts sign"><tbody><tr><th scope="row">May be used for</th><td></td></tr>'
-    '<tr><th scope="row">May be given to</th><td></td></tr><tr><th scope="row">Name, date, signature</th><td></td></tr>'
-    "</tbody></table>"
+NO_PLOTLY = (
+    "<p>Left out: plotly is not installed. <code>pip install 'timediff[evaluate]'</code>, and draw it again.</p>"
+)
+SIGN = table(
+    (),
+    [[header(what), cell("")] for what in ("May be used for", "May be given to", "Name, date, signature")],
+    kind="facts sign",
 )
 
 
@@ -89,11 +90,11 @@ def _verdicts(results: Results, names: Sequence[str]) -> str:
     answers = {name: verdicts(results, name) for name in names}
     cards = ""
     for place, question in enumerate(QUESTIONS):
-        told = "".join(_answer(name, answers[name][place], len(results.generators) > 1) for name in names)
-        cards += f'<div class="verdict"><h3>{question}</h3>{told}</div>\n'
+        words = "".join(_answer(name, answers[name][place], len(results.generators) > 1) for name in names)
+        cards += f'<div class="verdict"><h3>{question}</h3>{words}</div>\n'
     rules = "".join(f"<li><b>{question}</b> {html.escape(rule)}</li>" for question, rule in RULES.items())
-    told = f"<details><summary>The rules behind these words</summary><ul class='plain'>{rules}</ul></details>"
-    return f'<div class="verdicts">\n{cards}</div>\n{told}'
+    below = f"<details><summary>The rules behind these words</summary><ul class='plain'>{rules}</ul></details>"
+    return f'<div class="verdicts">\n{cards}</div>\n{below}'
 
 
 def _answer(name: str, verdict: Verdict, named: bool) -> str:
@@ -112,29 +113,46 @@ def _settings(settings: Mapping[str, Any]) -> str:
 
 
 def _evidence(results: Results, names: Sequence[str], question: str, numbers: "count[int]") -> str:
-    """The tables of the families that answer a question."""
+    """The tables of the metrics that answer a question."""
     content = ""
-    for metric, family in FAMILIES.items():
-        scores = {name: [s for s in results.scores[name] if s.metric == metric and s.group is None] for name in names}
-        if family.question == question and any(scores.values()):
-            table = TABLES.get(metric, _plain)(scores, numbers)
-            content += f"<h3>{family.title}</h3>\n<p>{family.sentence}</p>\n{table}\n"
+    for metric in families(_measured(results)):
+        scores = _of_metric(results, names, metric.name)
+        if ASKED[metric.question] == question and any(scores.values()):
+            layout = LAYOUTS.get(metric.name, _plain)(scores, numbers)
+            content += f"<h3>{html.escape(metric.title)}</h3>\n<p>{html.escape(metric.sentence)}</p>\n{layout}\n"
     return content or "<p>Nothing was measured.</p>"
 
 
-Table = Callable[[Mapping[str, Sequence[Score]], "count[int]"], str]
+def _others(results: Results, names: Sequence[str]) -> str:
+    """Numbers of metrics that are not installed here, under their own names."""
+    content = ""
+    for metric in dict.fromkeys(_measured(results)):
+        if find_metric(metric) is None:
+            about = f"<p>Install the package that has the metric {html.escape(metric)} for what its numbers mean.</p>"
+            content += f"<h3>{html.escape(metric)}</h3>\n{about}\n{side_by_side(_of_metric(results, names, metric))}\n"
+    return section(OTHER, content) if content else ""
+
+
+def _measured(results: Results) -> list[str]:
+    return [score.metric for scores in results.scores.values() for score in scores]
+
+
+def _of_metric(results: Results, names: Sequence[str], metric: str) -> dict[str, list[Score]]:
+    return {name: [s for s in results.scores[name] if s.metric == metric and s.group is None] for name in names}
+
+
+Layout = Callable[[Mapping[str, Sequence[Score]], "count[int]"], str]
 
 
 def _plain(scores: Mapping[str, Sequence[Score]], numbers: "count[int]") -> str:
-    return side_by_side(scores)
-
-
-def _fidelity(scores: Mapping[str, Sequence[Score]], numbers: "count[int]") -> str:
+    """Numbers of whole cohorts, generators side by side; below them, feature by feature."""
     overall = {name: [s for s in known if s.feature is None] for name, known in scores.items()}
     content = side_by_side(overall) if any(overall.values()) else ""
     each = {name: [s for s in known if s.feature is not None] for name, known in scores.items()}
     if any(each.values()):
-        content += f"<h3>Feature by feature</h3><p>{FEATURES}</p>"
+        limits = {m.mark_beyond for known in each.values() for s in known if (m := find_metric(s.metric))} - {None}
+        far = "".join(f" (by more than {limit:g})" for limit in limits)
+        content += f"<h3>Feature by feature</h3><p>{FEATURES.format(far=far)}</p>"
         content += _by_generator(each, lambda s: s.feature or "", "feature") + _legend(each)
     return content
 
@@ -146,20 +164,21 @@ def _tstr(scores: Mapping[str, Sequence[Score]], numbers: "count[int]") -> str:
     if any(gaps.values()):
         says = meaning(Score("tstr", "gap", 0))
         content = f"<h4>What is lost</h4><p>{best(says)}</p>"
-        content += side_by_side(gaps, lambda s: s.judge or "")
-    every = _by_generator(scores, lambda s: s.judge or "", "classifier") + _legend(scores)
+        content += side_by_side(gaps, lambda s: s.classifier or "")
+    every = _by_generator(scores, lambda s: s.classifier or "", "classifier") + _legend(scores)
     return f"{content}<details><summary>Every number of every classifier</summary>{every}</details>"
 
 
 def _tsrtr(scores: Mapping[str, Sequence[Score]], numbers: "count[int]") -> str:
-    content = _by_generator(scores, lambda s: s.judge or "", "classifier")
+    content = _by_generator(scores, lambda s: s.classifier or "", "classifier")
     figure = augmentation(scores)
-    if figure["data"] and importlib.util.find_spec("plotly") is not None:
-        content = placed(figure, "Mean AUROC over classifiers by share of synthetic stays", numbers) + content
+    if figure["data"] and plotly_is_here():
+        content = placed(figure, "Mean AUROC over classifiers by fraction of synthetic stays", numbers) + content
     return content
 
 
-TABLES: dict[str, Table] = {"fidelity": _fidelity, "tstr": _tstr, "tsrtr": _tsrtr}
+# What is better shown in another way than `_plain`.
+LAYOUTS: dict[str, Layout] = {"tstr": _tstr, "tsrtr": _tsrtr}
 
 
 def _by_generator(scores: Mapping[str, Sequence[Score]], row: Callable[[Score], str], heading: str) -> str:
@@ -201,9 +220,9 @@ def _reading(results: Results) -> str:
 
 
 def _unmeasured(results: Results) -> str:
-    """Families that nobody asked for, and how many numbers could not be computed."""
+    """Metrics that nobody asked for, and how many numbers could not be computed."""
     known = {s.metric for scores in results.scores.values() for s in scores if not math.isnan(s.value)}
-    absent = [f"{family.title} ({family.question})" for metric, family in FAMILIES.items() if metric not in known]
+    absent = [f"{metric.title} ({ASKED[metric.question]})" for metric in families() if metric.name not in known]
     for name in results.generators:
         lost = sum(math.isnan(s.value) for s in results.scores.get(name, ()))
         if lost:

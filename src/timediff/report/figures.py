@@ -1,151 +1,246 @@
-"""Figures: real stays as aggregates of at least ten, synthetic stays also one by one.
-
-Numbers enter a figure as short plain lists: what a page discloses can then be read in its source.
-"""
+"""Figures in Plotly, from the numbers of an evaluation (`figure_data`) or of a cohort's description."""
 
 import html
+import json
 import textwrap
-from collections.abc import Mapping, Sequence
+from typing import Any, assert_never
 
 import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from timediff.cohort import Cohort
-from timediff.describe import Distribution, missing_by_step
-from timediff.metrics.marginals import levels, marginals, require_same_features
-from timediff.report.terminal import FEWEST
-from timediff.schema import Feature, Schema
-from timediff.tables import Array, Floats
+from timediff.data.cohort import Cohort
+from timediff.data.describe import Distribution, missing_by_step
+from timediff.data.privacy_limits import MIN_AGGREGATE
+from timediff.evaluation.figure_data import (
+    ClassFractions,
+    Content,
+    Course,
+    DensityMap,
+    Histogram,
+    MissingRates,
+    Numbers,
+    PlotlyFigure,
+    Points,
+    SingleStays,
+    bin_names,
+    plain,
+)
 
-REAL, SYNTHETIC = "#0072B2", "#D55E00"  # told apart by colour-blind readers as well
+REAL, SYNTHETIC = "#0072B2", "#D55E00"  # for colour-blind readers too
 MISSING = "#8a8f98"
 STAYS = ("#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0072B2")
 FAINT = "rgba(128, 128, 128, 0.25)"  # grid lines on white and on black
-DASH = {"real": "solid", "synthetic": "dash"}  # and told apart in black and white
+SETS = {"train": REAL, "test": "#009E73", "synthetic": SYNTHETIC}
+SET_NAMES = {"train": "real, training", "test": "real, unseen", "synthetic": "synthetic"}
+DASH = {"real": "solid", "synthetic": "dash"}  # and in black and white
 
 
-def trajectories(real: Cohort, synthetic: Cohort, feature: str) -> go.Figure:
-    """Mean ± SD over stays at each step, or the share of each class; a gap where fewer than ten stays are observed."""
-    require_same_features(real.schema, synthetic.schema)
-    described = real.schema[feature]
-    rows = levels(described)
-    figure = make_subplots(rows=len(rows), shared_xaxes=True, vertical_spacing=0.2 / len(rows))
-    empty = True
-    for row, level in enumerate(rows, start=1):
-        for name, cohort, colour in (("real", real, REAL), ("synthetic", synthetic, SYNTHETIC)):
-            values = cohort.series[feature]
-            if level is not None:
-                values = np.where(np.isnan(values), np.nan, values == level)
-            mean, sd = _by_step(values)
-            empty &= bool(np.isnan(mean).all())
-            if level is None:
-                figure.add_trace(_band(name, colour, mean - sd, mean + sd, filled=name == "real"), row=row, col=1)
-            line = _line(name, colour, mean, dash=DASH[name], legendgroup=name, showlegend=row == 1)
-            figure.add_trace(line, row=row, col=1)
-        figure.update_yaxes(title_text=_axis(described, level), row=row, col=1)
-    if empty:
+def draw(content: Content) -> go.Figure:
+    """The figure that shows these numbers."""
+    match content:
+        case Course():
+            return _course(content)
+        case Histogram():
+            return _histogram(content)
+        case ClassFractions():
+            return _class_fractions(content)
+        case SingleStays():
+            return _single_stays(content)
+        case MissingRates():
+            return _missing_rates(content)
+        case DensityMap():
+            return _density_map(content)
+        case Points():
+            return _points(content)
+        case PlotlyFigure():
+            return go.Figure(content.figure)
+    assert_never(content)
+
+
+def figure_json(content: Content) -> dict[str, Any]:
+    """The figure as a page holds it."""
+    if isinstance(content, PlotlyFigure):
+        return content.figure
+    drawn: dict[str, Any] = json.loads(draw(content).to_json())
+    return drawn
+
+
+def _course(content: Course) -> go.Figure:
+    """Mean ± SD over stays at each step, or the fraction of each class."""
+    rows = max(1, len(content.classes))
+    figure = make_subplots(rows=rows, shared_xaxes=True, vertical_spacing=0.2 / rows)
+    for row in range(rows):
+        for name, colour in (("real", REAL), ("synthetic", SYNTHETIC)):
+            if not content.classes:
+                band = _band(name, colour, content.low[name][row], content.high[name][row], filled=name == "real")
+                figure.add_trace(band, row=row + 1, col=1)
+            mean = content.mean[name][row]
+            line = _line(name, colour, mean, dash=DASH[name], legendgroup=name, showlegend=row == 0)
+            figure.add_trace(line, row=row + 1, col=1)
+        figure.update_yaxes(title_text=_axis(content, row), row=row + 1, col=1)
+    if all(value is None for panels in content.mean.values() for panel in panels for value in panel):
         figure.update_yaxes(showticklabels=False)
-        figure.add_annotation(
-            text=f"fewer than {FEWEST} stays at every step", x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False
-        )
-    elif described.discrete:
+        _say(figure, f"fewer than {MIN_AGGREGATE} stays at every step")
+    elif content.classes:
         figure.update_yaxes(tickformat=".0%", rangemode="tozero", nticks=4)
-    figure.update_xaxes(range=_width(max(real.schema.steps, synthetic.schema.steps)))
-    figure.update_xaxes(title_text=_step(real.schema), row=len(rows), col=1)
-    return _dress(figure, 280 if len(rows) == 1 else 110 + 110 * len(rows))
+    figure.update_xaxes(range=_width(content.steps))
+    figure.update_xaxes(title_text=_step(content.step), row=rows, col=1)
+    return _dress(figure, 280 if rows == 1 else 110 + 110 * rows)
 
 
-def single_stays(synthetic: Cohort, features: Sequence[str] | None = None, count: int = 4) -> go.Figure:
-    """A few synthetic stays, evenly taken from the cohort: one row a continuous feature, one line a stay."""
-    names = [f.name for f in synthetic.schema.temporal if not f.discrete] if features is None else list(features)
-    chosen = np.unique(np.linspace(0, len(synthetic) - 1, min(count, len(synthetic))).round().astype(int))
-    rows = max(1, len(names))
-    titles = [_label(synthetic.schema[name]) for name in names]
+def _histogram(content: Histogram) -> go.Figure:
+    figure = go.Figure()
+    if not content.middles:
+        _say(figure, f"too few real stays have a value (at least {MIN_AGGREGATE} are needed)")
+        figure.update_xaxes(visible=False)
+        figure.update_yaxes(visible=False)
+        return _dress(figure, 120)
+    bars = _bins(content.middles, content.real, content.width, content.bins)
+    figure.add_trace(bars.update(name="real", showlegend=True, hovertemplate=None, hoverinfo="y+name"))
+    line = {"color": SYNTHETIC, "width": 2, "shape": "hvh"}  # a staircase: its steps are the bins
+    places = [content.ends[0], *content.middles, content.ends[1]]
+    heights = [content.synthetic[0], *content.synthetic, content.synthetic[-1]]
+    figure.add_trace(go.Scatter(name="synthetic", x=places, y=heights, mode="lines", line=line))
+    figure.update_traces(selector={"name": "real"}, marker_opacity=0.55)
+    figure.update_xaxes(title_text=html.escape(content.unit or "value", quote=False))
+    figure.update_yaxes(title_text="of values", tickformat=".0%", rangemode="tozero", nticks=5)
+    return _dress(figure, 250).update_layout(hovermode="closest", bargap=0)
+
+
+def _class_fractions(content: ClassFractions) -> go.Figure:
+    names = [_cut(name) for name in content.classes]
+    if content.others:
+        names.append(f"<i>fewer than {MIN_AGGREGATE} real stays</i>")
+    figure = go.Figure(_paired_bars(content.real, content.synthetic))
+    figure.update_traces(hovertemplate="%{x:.1%}")
+    figure.update_yaxes(tickvals=list(range(len(names))), ticktext=names, autorange="reversed", showgrid=False)
+    figure.update_xaxes(title_text="of values", tickformat=".0%", range=[0, 1.02], nticks=6)
+    return _dress(figure, 110 + 44 * len(names)).update_layout(barmode="group", hovermode="y unified")
+
+
+def _paired_bars(real: Numbers, synthetic: Numbers) -> list[go.Bar]:
+    """Lying bars, real beside synthetic, by place and not by name: two long names may be cut to the same text."""
+    bars = []
+    for name, colour, values in (("real", REAL, real), ("synthetic", SYNTHETIC, synthetic)):
+        pattern = {"shape": "" if name == "real" else "/", "fillmode": "overlay", "fgcolor": "#ffffff", "size": 6}
+        marker = {"color": colour, "pattern": pattern}
+        bars.append(go.Bar(name=name, x=values, y=list(range(len(values))), orientation="h", marker=marker))
+    return bars
+
+
+def _single_stays(content: SingleStays) -> go.Figure:
+    """One row a feature, one line a stay."""
+    rows = max(1, len(content.features))
+    titles = [_with_unit(name, unit) for name, unit in zip(content.features, content.units, strict=True)]
     height = 130 + 130 * rows
     figure = make_subplots(rows=rows, shared_xaxes=True, subplot_titles=titles, vertical_spacing=34 / height)
     figure.update_annotations(x=0, xanchor="left", font_size=13)
-    for row, name in enumerate(names, start=1):
-        for place, stay in enumerate(chosen):
-            label = f"stay {html.escape(str(synthetic.stay_id[stay]), quote=False)}"
-            line = _line(label, STAYS[place % len(STAYS)], synthetic.series[name][stay], width=1.5)
+    for row, values in enumerate(content.values, start=1):
+        for place, stay in enumerate(content.stays):
+            label = f"stay {html.escape(stay, quote=False)}"
+            line = _line(label, STAYS[place % len(STAYS)], values[place], width=1.5)
             line.update(mode="lines+markers", marker_size=4, legendgroup=str(place), showlegend=row == 1)
             figure.add_trace(line, row=row, col=1)
     figure.update_yaxes(nticks=4)
-    figure.update_xaxes(range=_width(synthetic.schema.steps))
-    figure.update_xaxes(title_text=_step(synthetic.schema), row=rows, col=1)
+    figure.update_xaxes(range=_width(content.steps))
+    figure.update_xaxes(title_text=_step(content.step), row=rows, col=1)
     return _dress(figure, height).update_layout(margin_t=84)  # the legend may need two lines
 
 
-def missingness(real: Cohort, synthetic: Cohort) -> go.Figure:
-    """Missing rates by feature, real beside synthetic."""
-    records = {record.feature: record for record in reversed(marginals(real, synthetic))}
-    features = [f for f in real.schema.features if f.generated]
-    shown = [records[f.name] for f in features]
-    bars = {
-        "real": [record.real_missing if record.real_stays >= FEWEST else np.nan for record in shown],
-        "synthetic": [record.synthetic_missing for record in shown],
-    }
-    figure = go.Figure()
-    for name, colour in (("real", REAL), ("synthetic", SYNTHETIC)):
-        pattern = {"shape": "" if name == "real" else "/", "fillmode": "overlay", "fgcolor": "#ffffff", "size": 6}
-        places = list(range(len(shown)))
-        figure.add_trace(
-            go.Bar(
-                name=name,
-                y=places,
-                x=_plain(np.array(bars[name])),
-                orientation="h",
-                marker={"color": colour, "pattern": pattern},
-            )
-        )
-    # Features by place, not by name: two long names may be cut to the same text.
-    texts = [_cut(feature.name) for feature in features]
-    figure.update_yaxes(tickvals=list(range(len(shown))), ticktext=texts, autorange="reversed", showgrid=False)
+def _missing_rates(content: MissingRates) -> go.Figure:
+    figure = go.Figure(_paired_bars(content.real, content.synthetic))
+    places, texts = list(range(len(content.features))), [_cut(name) for name in content.features]
+    figure.update_yaxes(tickvals=places, ticktext=texts, autorange="reversed", showgrid=False)
     figure.update_xaxes(title_text="missing", tickformat=".0%", rangemode="tozero")
     figure.update_traces(hovertemplate="%{x:.1%}")
     figure.update_layout(barmode="group", bargap=0.3)
-    return _dress(figure, 110 + 34 * len(shown)).update_layout(hovermode="y unified")
+    return _dress(figure, 110 + 34 * len(places)).update_layout(hovermode="y unified")
+
+
+def _density_map(content: DensityMap) -> go.Figure:
+    """Fractions of a set's stays on a map of all stays; blank = too few stays."""
+    colour = SETS.get(content.stays, MISSING)
+    figure = go.Figure(
+        go.Heatmap(
+            name=SET_NAMES.get(content.stays, html.escape(content.stays, quote=False)),
+            x=content.x,
+            y=content.y,
+            z=[list(row) for row in zip(*content.fractions, strict=True)],  # a heatmap's rows are y
+            colorscale=[[0, _faded(colour)], [1, colour]],
+            zmin=0,
+            zmax=content.most,
+            showscale=False,
+            hoverongaps=False,
+            hovertemplate="%{z:.1%} of these stays<extra></extra>",
+        )
+    )
+    for axis, ends in ((figure.update_xaxes, content.x_ends), (figure.update_yaxes, content.y_ends)):
+        axis(showticklabels=False, showgrid=False, range=ends)
+        axis(showline=True, mirror=True, linecolor=FAINT, ticks="")
+    return _dress(figure, 300).update_layout(hovermode="closest", margin_t=12)
+
+
+def _points(content: Points) -> go.Figure:
+    figure = go.Figure()
+    for name, colour in SETS.items():
+        chosen = [i for i, stays in enumerate(content.stays) if stays == name]
+        x, y = ([axis[i] for i in chosen] for axis in (content.x, content.y))
+        marker = {"color": colour, "size": 4, "opacity": 0.5}
+        figure.add_trace(go.Scatter(name=SET_NAMES[name], x=x, y=y, mode="markers", marker=marker))
+    figure.update_traces(hoverinfo="name")
+    figure.update_xaxes(showticklabels=False)
+    figure.update_yaxes(showticklabels=False)
+    return _dress(figure, 480).update_layout(hovermode="closest")
 
 
 def distribution(cohort: Cohort, known: Distribution) -> go.Figure:
     """One feature of a real cohort: its histogram or classes and, over time, how much of it is missing."""
     temporal = known.feature.scope == "temporal"
     above = 240 if known.shown else 120
-    if known.shares:
-        above = max(200, 90 + 24 * (len(known.shares) + 1))
+    if known.class_rates:
+        above = max(200, 90 + 24 * (len(known.class_rates) + 1))
     heights = [above, 130] if temporal else [above]
     figure = make_subplots(
         rows=len(heights), row_heights=heights, vertical_spacing=70 / sum(heights) if temporal else 0
     )
-    if known.shares:
+    if known.class_rates:
         _classes(figure, known)
     elif known.shown:
-        figure.add_trace(_bins(known), row=1, col=1)
+        low, high = known.edges[:-1], known.edges[1:]
+        bars = _bins(
+            plain((low + high) / 2, digits=6),
+            plain(known.heights),
+            float(f"{(high - low)[0]:.6g}"),
+            bin_names(known),
+        )
+        figure.add_trace(bars, row=1, col=1)
         figure.update_yaxes(tickformat=".0%", rangemode="tozero", nticks=5, row=1, col=1)
         figure.update_yaxes(title_text="of values", row=1, col=1)
         figure.update_xaxes(title_text=html.escape(known.feature.unit or "value", quote=False), row=1, col=1)
     else:
-        few = f"fewer than {FEWEST} stays have a value" if known.stays else "no value was observed"
-        if known.stays >= FEWEST:
+        few = f"fewer than {MIN_AGGREGATE} stays have a value" if known.stays else "no value was observed"
+        if known.stays >= MIN_AGGREGATE:
             few = "too few stays for a histogram"
         place = {"x": 0.5, "y": 0.85 if temporal else 0.5, "xref": "paper", "yref": "paper"}
         figure.add_annotation(text=few, showarrow=False, **place)
         figure.update_xaxes(visible=False, row=1, col=1)
         figure.update_yaxes(visible=False, row=1, col=1)
     if temporal:
-        rates = missing_by_step(cohort, known.feature, FEWEST)
-        line = _line("missing", MISSING, rates, showlegend=False, hovertemplate="%{y:.1%} missing<extra></extra>")
+        rates = missing_by_step(cohort, known.feature, MIN_AGGREGATE)
+        line = _line(
+            "missing", MISSING, plain(rates), showlegend=False, hovertemplate="%{y:.1%} missing<extra></extra>"
+        )
         figure.add_trace(line, row=2, col=1)
         figure.update_yaxes(title_text="missing", tickformat=".0%", range=[-0.03, 1.03], nticks=3, row=2, col=1)
-        figure.update_xaxes(title_text=_step(cohort.schema), range=_width(cohort.schema.steps), row=2, col=1)
+        figure.update_xaxes(title_text=_step(cohort.schema.step), range=_width(cohort.schema.steps), row=2, col=1)
     return _dress(figure, sum(heights) + 30).update_layout(margin_t=12, hovermode="closest", bargap=0)
 
 
 def missing_map(cohort: Cohort) -> go.Figure:
     """Missing rates of all temporal features at every step, a row a feature."""
     features = [feature for feature in cohort.schema.temporal if feature.generated]
-    rates = [_plain(missing_by_step(cohort, feature, FEWEST)) for feature in features]
+    rates = [plain(missing_by_step(cohort, feature, MIN_AGGREGATE)) for feature in features]
     figure = go.Figure(
         go.Heatmap(
             z=rates,
@@ -164,21 +259,16 @@ def missing_map(cohort: Cohort) -> go.Figure:
     )
     texts = [_cut(feature.name) for feature in features]
     figure.update_yaxes(tickvals=list(range(len(features))), ticktext=texts, autorange="reversed", showgrid=False)
-    figure.update_xaxes(title_text=_step(cohort.schema), showgrid=False)
+    figure.update_xaxes(title_text=_step(cohort.schema.step), showgrid=False)
     return _dress(figure, 140 + 26 * len(features)).update_layout(margin_t=16, hovermode="closest")
 
 
-def _bins(known: Distribution) -> go.Bar:
+def _bins(middles: Numbers, heights: Numbers, width: float, names: list[str]) -> go.Bar:
     """Bars over the bins, a gap where fewer than ten stays have a value."""
-    low, high = known.edges[:-1], known.edges[1:]
-    inner = (known.spacing or 0) / 2  # a bin is named by the values in it, not by the edges half-way between values
-    names = [f"{a + inner:.4g} to {b - inner:.4g}" for a, b in zip(low, high, strict=True)]
-    if known.spacing and (high - low)[0] < 1.5 * known.spacing:
-        names = [f"{a + inner:.4g}" for a in low]
     return go.Bar(
-        x=_plain((low + high) / 2, digits=6),
-        y=_plain(known.heights),
-        width=float(f"{(high - low)[0]:.6g}"),
+        x=middles,
+        y=heights,
+        width=width,
         marker={"color": REAL, "line": {"color": "rgba(255, 255, 255, 0.6)", "width": 0.5}},
         text=names,
         textposition="none",
@@ -189,46 +279,36 @@ def _bins(known: Distribution) -> go.Bar:
 
 def _classes(figure: go.Figure, known: Distribution) -> None:
     """A bar a class that at least ten stays have, and one for all the others."""
-    shares, names = list(known.shares.values()), [_cut(name) for name in known.shares]
+    rates, names = list(known.class_rates.values()), [_cut(name) for name in known.class_rates]
     if known.rare is not None:
-        shares, names = [*shares, known.rare], [*names, f"<i>fewer than {FEWEST} stays</i>"]
+        rates, names = [*rates, known.rare], [*names, f"<i>fewer than {MIN_AGGREGATE} stays</i>"]
     figure.add_trace(
         go.Bar(
-            x=_plain(np.array(shares)),
-            y=list(range(len(shares))),
+            x=plain(np.array(rates)),
+            y=list(range(len(rates))),
             orientation="h",
             width=0.7,
-            marker={"color": [REAL] * len(known.shares) + [MISSING] * (known.rare is not None)},
+            marker={"color": [REAL] * len(known.class_rates) + [MISSING] * (known.rare is not None)},
             hovertemplate="%{x:.1%}<extra></extra>",
             showlegend=False,
         ),
         row=1,
         col=1,
     )
-    figure.update_yaxes(tickvals=list(range(len(shares))), ticktext=names, showgrid=False, row=1, col=1)
-    figure.update_yaxes(range=[len(shares) - 0.5, -0.5], row=1, col=1)
+    figure.update_yaxes(tickvals=list(range(len(rates))), ticktext=names, showgrid=False, row=1, col=1)
+    figure.update_yaxes(range=[len(rates) - 0.5, -0.5], row=1, col=1)
     figure.update_xaxes(title_text="of values", tickformat=".0%", range=[0, 1.02], nticks=6, row=1, col=1)
 
 
-def _by_step(values: Floats) -> tuple[Floats, Floats]:
-    """Mean and SD over stays at each step, (L,); NaN where fewer than `FEWEST` stays are observed."""
-    observed = ~np.isnan(values)  # (N, L)
-    count = observed.sum(axis=0)
-    divisor = np.where(count >= FEWEST, count, np.nan)
-    mean = np.where(observed, values, 0).sum(axis=0) / divisor
-    sd = np.sqrt(np.where(observed, (values - mean) ** 2, 0).sum(axis=0) / divisor)
-    return mean, sd
-
-
 def _line(
-    name: str, colour: str, values: Floats, *, dash: str = "solid", width: float = 2, **more: object
+    name: str, colour: str, values: Numbers, *, dash: str = "solid", width: float = 2, **more: object
 ) -> go.Scatter:
-    there = np.isfinite(values)
+    there = np.array([value is not None for value in values])
     alone = there & ~np.r_[False, there[:-1]] & ~np.r_[there[1:], False]  # between two gaps a line would be invisible
     return go.Scatter(
         name=name,
         x=list(range(len(values))),
-        y=_plain(values),
+        y=values,
         mode="lines+markers" if alone.any() else "lines",
         line={"color": colour, "width": width, "dash": dash},
         marker={"color": colour, "size": np.where(alone, 5, 0).tolist() if alone.any() else None},
@@ -236,18 +316,20 @@ def _line(
     )
 
 
-def _band(name: str, colour: str, low: Floats, high: Floats, *, filled: bool) -> go.Scatter:
+def _band(name: str, colour: str, low: Numbers, high: Numbers, *, filled: bool) -> go.Scatter:
     """The area between two curves, filled or outlined (two fills would blend into grey); a gap in them parts it."""
     x: list[int | None] = []
     y: list[float | None] = []
-    steps = np.flatnonzero(np.isfinite(low))
+    steps = np.flatnonzero([value is not None for value in low])
     for run in np.split(steps, np.flatnonzero(np.diff(steps) > 1) + 1):
+        there = run.tolist()
+        above, below = [high[step] for step in there], [low[step] for step in there]
         if filled:
-            x += [*run.tolist(), *run[::-1].tolist(), None]
-            y += [*_plain(high[run]), *_plain(low[run][::-1]), None]
+            x += [*there, *there[::-1], None]
+            y += [*above, *below[::-1], None]
         else:
-            x += [*run.tolist(), None, *run.tolist(), None]
-            y += [*_plain(high[run]), None, *_plain(low[run]), None]
+            x += [*there, None, *there, None]
+            y += [*above, None, *below, None]
     red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
     return go.Scatter(
         x=x,
@@ -262,9 +344,9 @@ def _band(name: str, colour: str, low: Floats, high: Floats, *, filled: bool) ->
     )
 
 
-def _plain(values: Array, digits: int = 4) -> list[float | None]:
-    """Four significant digits, null where missing."""
-    return [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in values.tolist()]
+def _say(figure: go.Figure, text: str) -> None:
+    """A sentence in place of what cannot be shown."""
+    figure.add_annotation(text=text, x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False)
 
 
 def _cut(name: str) -> str:
@@ -272,17 +354,17 @@ def _cut(name: str) -> str:
     return html.escape(name if len(name) <= 28 else f"{name[:27]}…", quote=False)
 
 
-def _label(feature: Feature) -> str:
+def _with_unit(name: str, unit: str | None) -> str:
     # A figure's text knows a few HTML tags and entities, so names are escaped here too.
-    return html.escape(f"{feature.name} ({feature.unit})" if feature.unit else feature.name, quote=False)
+    return html.escape(f"{name} ({unit})" if unit else name, quote=False)
 
 
-def _axis(feature: Feature, level: int | None) -> str:
+def _axis(content: Course, row: int) -> str:
     """The title beside a vertical axis, broken where it would outgrow it."""
-    text = f"{feature.name} ({feature.unit})" if feature.unit else feature.name
-    if level is not None:
-        text = f"{feature.name}: {feature.classes[level]}"
-    lines = textwrap.wrap(text, 14 if feature.kind == "categorical" else 26)
+    text = f"{content.feature} ({content.unit})" if content.unit else content.feature
+    if content.classes:
+        text = f"{content.feature}: {content.classes[row]}"
+    lines = textwrap.wrap(text, 14 if len(content.classes) > 1 else 26)
     return "<br>".join(html.escape(line, quote=False) for line in lines)
 
 
@@ -290,8 +372,8 @@ def _width(steps: int) -> list[float]:
     return [-0.5, steps - 0.5]  # half a step of air for the marks at both ends
 
 
-def _step(schema: Schema) -> str:
-    return "hour" if schema.step == "1h" else f"step of {html.escape(schema.step, quote=False)}"
+def _step(step: str) -> str:
+    return "hour" if step == "1h" else f"step of {html.escape(step, quote=False)}"
 
 
 def _dress(figure: go.Figure, height: int) -> go.Figure:
@@ -310,113 +392,6 @@ def _dress(figure: go.Figure, height: int) -> go.Figure:
         hovermode="x unified",
         dragmode=False,
     )
-
-
-def overlay(known: Distribution, synthetic: Cohort) -> go.Figure:
-    """One feature's distribution, real as far as at least ten stays say it, and synthetic on the same bins."""
-    values = np.asarray(synthetic.values(known.feature.name), np.float64).ravel()
-    observed = values[~np.isnan(values)]
-    if known.shares:
-        return _overlaid_classes(known, observed)
-    figure = go.Figure()
-    if not known.shown:
-        few = f"too few real stays have a value (at least {FEWEST} are needed)"
-        figure.add_annotation(text=few, x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False)
-        figure.update_xaxes(visible=False)
-        figure.update_yaxes(visible=False)
-        return _dress(figure, 120)
-    counts, _ = np.histogram(observed, known.edges)
-    shares = counts / max(1, len(observed))
-    figure.add_trace(_bins(known).update(name="real", showlegend=True, hovertemplate=None, hoverinfo="y+name"))
-    left, right = known.edges[:1], known.edges[-1:]
-    line = {"color": SYNTHETIC, "width": 2, "shape": "hvh"}  # a staircase: its steps are the bins
-    middles = np.concatenate([left, (known.edges[:-1] + known.edges[1:]) / 2, right])
-    heights = np.concatenate([shares[:1], shares, shares[-1:]])
-    figure.add_trace(
-        go.Scatter(name="synthetic", x=_plain(middles, digits=6), y=_plain(heights), mode="lines", line=line)
-    )
-    figure.update_traces(selector={"name": "real"}, marker_opacity=0.55)
-    figure.update_xaxes(title_text=html.escape(known.feature.unit or "value", quote=False))
-    figure.update_yaxes(title_text="of values", tickformat=".0%", rangemode="tozero", nticks=5)
-    return _dress(figure, 250).update_layout(hovermode="closest", bargap=0)
-
-
-def _overlaid_classes(known: Distribution, observed: Floats) -> go.Figure:
-    """Shares of the classes that at least ten real stays have, and of all others together where they may be told."""
-    shown = [observed == place for place, name in enumerate(known.feature.classes) if str(name) in known.shares]
-    counts = [int(these.sum()) for these in shown]
-    others = known.rare is not None and not np.isnan(known.rare)
-    real, names = list(known.shares.values()), [_cut(name) for name in known.shares]
-    if others and known.rare is not None:
-        counts, real = [*counts, len(observed) - sum(counts)], [*real, known.rare]
-        names.append(f"<i>fewer than {FEWEST} real stays</i>")
-    synthetic = np.array(counts) / max(1, sum(counts))
-    figure = go.Figure()
-    for name, shares, colour in (("real", np.array(real), REAL), ("synthetic", synthetic, SYNTHETIC)):
-        pattern = {"shape": "" if name == "real" else "/", "fillmode": "overlay", "fgcolor": "#ffffff", "size": 6}
-        bar = {"x": _plain(shares), "y": list(range(len(names))), "orientation": "h"}
-        figure.add_trace(go.Bar(name=name, marker={"color": colour, "pattern": pattern}, **bar))
-    figure.update_traces(hovertemplate="%{x:.1%}")
-    figure.update_yaxes(tickvals=list(range(len(names))), ticktext=names, autorange="reversed", showgrid=False)
-    figure.update_xaxes(title_text="of values", tickformat=".0%", range=[0, 1.02], nticks=6)
-    return _dress(figure, 110 + 44 * len(names)).update_layout(barmode="group", hovermode="y unified")
-
-
-SETS = {"train": REAL, "test": "#009E73", "synthetic": SYNTHETIC}
-SET_NAMES = {"train": "real, training", "test": "real, unseen", "synthetic": "synthetic"}
-
-
-def density_figure(
-    densities: Mapping[str, Floats], edges_x: Floats, edges_y: Floats, most: float | None = None
-) -> go.Figure:
-    """Shares of each set's stays on a map of all stays, by x, then y, a panel a set; NaN = too few stays, left blank.
-
-    `most` is the share that has the full colour, so that maps beside each other can be compared.
-    """
-    names = list(densities)
-    titles = [SET_NAMES.get(name, html.escape(name, quote=False)) for name in names]
-    several = titles if len(names) > 1 else None
-    figure = make_subplots(cols=max(1, len(names)), shared_yaxes=True, subplot_titles=several)
-    for place, name in enumerate(names, start=1):
-        colour = SETS.get(name, MISSING)
-        figure.add_trace(
-            go.Heatmap(
-                name=titles[place - 1],
-                x=_plain((edges_x[:-1] + edges_x[1:]) / 2),
-                y=_plain((edges_y[:-1] + edges_y[1:]) / 2),
-                z=[_plain(row) for row in densities[name].T],  # a heatmap's rows are y
-                colorscale=[[0, _faded(colour)], [1, colour]],
-                zmin=0,
-                zmax=most,
-                showscale=False,
-                hoverongaps=False,
-                hovertemplate="%{z:.1%} of these stays<extra></extra>",
-            ),
-            row=1,
-            col=place,
-        )
-    for axis, edges in ((figure.update_xaxes, edges_x), (figure.update_yaxes, edges_y)):
-        axis(showticklabels=False, showgrid=False, range=[float(f"{edges[0]:.4g}"), float(f"{edges[-1]:.4g}")])
-        axis(showline=True, mirror=True, linecolor=FAINT, ticks="")
-    return _dress(figure, 300).update_layout(hovermode="closest", margin_t=34 if several else 12)
-
-
-def points_figure(points: Floats, which: Sequence[str]) -> go.Figure:
-    """Every stay a point on the map: for the eyes of those who may see single real stays."""
-    figure = go.Figure()
-    chosen = np.asarray(which)
-    for name, colour in SETS.items():
-        these = points[chosen == name]
-        marker = {"color": colour, "size": 4, "opacity": 0.5}
-        figure.add_trace(
-            go.Scatter(
-                name=SET_NAMES[name], x=_plain(these[:, 0]), y=_plain(these[:, 1]), mode="markers", marker=marker
-            )
-        )
-    figure.update_traces(hoverinfo="name")
-    figure.update_xaxes(showticklabels=False)
-    figure.update_yaxes(showticklabels=False)
-    return _dress(figure, 480).update_layout(hovermode="closest")
 
 
 def _faded(colour: str) -> str:

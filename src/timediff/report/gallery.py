@@ -9,23 +9,24 @@ from itertools import count
 from statistics import fmean
 from typing import Any
 
-from timediff.metrics.record import Score
+from timediff.data.privacy_limits import MIN_AGGREGATE
+from timediff.evaluation.figure_data import FigureData
+from timediff.evaluation.results import Results
+from timediff.evaluation.score import Score
 from timediff.report.page import section
-from timediff.report.terminal import FEWEST
-from timediff.results import Picture, Results
 
 GALLERIES = {
     "trajectories": (
         "Over time",
         "Mean over stays at each step and one standard deviation either side (real a band, synthetic dotted lines), or "
-        f"the share of a class. Steps at which fewer than {FEWEST} stays have a value are left out.",
+        f"the fraction of a class. Steps at which fewer than {MIN_AGGREGATE} stays have a value are left out.",
     ),
     "distributions": (
         "Distributions",
-        f"Share of the observed values, real and synthetic on the same bins; bins of fewer than {FEWEST} real stays "
-        "are left out, and so are the outermost values.",
+        "Fraction of the observed values, real and synthetic on the same bins; "
+        f"bins of fewer than {MIN_AGGREGATE} real stays are left out, and so are the outermost values.",
     ),
-    "missingness": ("What is missing", "Share of missing values by feature."),
+    "missingness": ("What is missing", "Fraction of missing values by feature."),
     "stays": (
         "Single synthetic stays",
         "Stays that the generator made, evenly taken from the cohort. Each colour is one stay; a gap is a missing "
@@ -34,20 +35,26 @@ GALLERIES = {
     "embeddings": (
         "Maps of all stays",
         "Every stay has a place on the map, similar stays near each other. The darker, the more stays; blank where "
-        f"there are fewer than {FEWEST}. Synthetic stays should cover the same places as real ones. Distances on such "
-        "maps must not be measured.",
+        f"there are fewer than {MIN_AGGREGATE}. Synthetic stays should cover the same places as real ones. "
+        "Distances on such maps must not be measured.",
     ),
 }
 
 
+def galleries(results: Results, numbers: "count[int]") -> list[str]:
+    """All figures, those of known sections first; another section's name is its heading."""
+    sections = [figure.section for figure in results.figures]
+    return [gallery(results, kind, numbers) for kind in dict.fromkeys((*GALLERIES, *sections)) if kind in sections]
+
+
 def gallery(results: Results, kind: str, numbers: "count[int]") -> str:
     """The figures of one section, with menus where there is something to choose."""
-    shown = [picture for picture in results.pictures if picture.section == kind]
-    if not shown:
-        return ""
+    from timediff.report.figures import figure_json
+
+    shown = [figure for figure in results.figures if figure.section == kind]
     order = {name: place for place, name in enumerate(results.generators)}
-    shown.sort(key=lambda picture: order.get(picture.generator or "", -1))
-    title, about = GALLERIES[kind]
+    shown.sort(key=lambda figure: order.get(figure.generator or "", -1))
+    title, about = GALLERIES.get(kind, (html.escape(kind), ""))
     menus = ""
     if kind == "trajectories":
         menus += _menu("feature", [p.feature for p in shown])
@@ -55,22 +62,22 @@ def gallery(results: Results, kind: str, numbers: "count[int]") -> str:
     places = {name: {one: str(i) for i, one in enumerate(_distinct(shown, name))} for name in ("feature", "generator")}
     drawn = "\n".join(
         placed(
-            picture.figure,
-            f"{picture.title}{f' ({picture.generator})' if len(places['generator']) > 1 else ''}",
+            figure_json(figure.content),
+            f"{figure.title}{f' ({figure.generator})' if len(places['generator']) > 1 else ''}",
             numbers,
-            f' data-feature="{places["feature"].get(picture.feature, "")}"'
-            f' data-generator="{places["generator"].get(picture.generator, "")}"',
+            f' data-feature="{places["feature"].get(figure.feature, "")}"'
+            f' data-generator="{places["generator"].get(figure.generator, "")}"',
         )
-        for picture in shown
+        for figure in shown
     )
     layout = {"distributions": "grid", "embeddings": "thirds"}.get(kind, "")
     chooser = f'<div class="chooser">{menus}</div>' if menus else ""
-    body = f'<div class="gallery" id="{kind}">{chooser}\n<div class="{layout}">\n{drawn}\n</div></div>'
+    body = f'<div class="gallery" id="{html.escape(kind)}">{chooser}\n<div class="{layout}">\n{drawn}\n</div></div>'
     return section(title, f"<p>{about}</p>\n{body}")
 
 
-def _distinct(shown: Sequence[Picture], name: str) -> list[str | None]:
-    return list(dict.fromkeys(getattr(picture, name) for picture in shown))
+def _distinct(shown: Sequence[FigureData], name: str) -> list[str | None]:
+    return list(dict.fromkeys(getattr(figure, name) for figure in shown))
 
 
 def _menu(name: str, values: Sequence[str | None]) -> str:
@@ -93,14 +100,14 @@ def placed(figure: Mapping[str, Any], title: str, numbers: "count[int]", about: 
 
 
 def augmentation(scores: Mapping[str, Sequence[Score]]) -> dict[str, Any]:
-    """Mean AUROC over classifiers against the share of synthetic stays, as a Plotly figure."""
+    """Mean AUROC over classifiers against the fraction of synthetic stays, as a Plotly figure."""
     lines: dict[tuple[str, bool], dict[int, list[float]]] = {}
     for name, known in scores.items():
         for s in known:
-            share = re.search(r"(\d+) %", s.what)
-            if share and not math.isnan(s.value):
+            percent = re.search(r"(\d+) %", s.what)
+            if percent and not math.isnan(s.value):
                 line = lines.setdefault((name, "all real" in s.what), {})
-                line.setdefault(int(share[1]), []).append(s.value)
+                line.setdefault(int(percent[1]), []).append(s.value)
     colours = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
     names = list(scores)
     data = [
@@ -109,7 +116,7 @@ def augmentation(scores: Mapping[str, Sequence[Score]]) -> dict[str, Any]:
             "mode": "lines+markers",
             "name": html.escape(f"{name}, {'all real stays' if every else 'fixed number of real stays'}", quote=False),
             "x": sorted(points),
-            "y": [float(f"{fmean(points[share]):.4g}") for share in sorted(points)],
+            "y": [float(f"{fmean(points[percent]):.4g}") for percent in sorted(points)],
             "line": {"color": colours[names.index(name) % len(colours)], "dash": "dash" if every else "solid"},
         }
         for (name, every), points in lines.items()
@@ -121,7 +128,7 @@ def augmentation(scores: Mapping[str, Sequence[Score]]) -> dict[str, Any]:
         "margin": {"l": 8, "r": 12, "t": 64, "b": 8},
         "paper_bgcolor": "rgba(0, 0, 0, 0)",
         "plot_bgcolor": "rgba(0, 0, 0, 0)",
-        "xaxis": {**axis, "title": {"text": "share of synthetic stays"}, "ticksuffix": " %"},
+        "xaxis": {**axis, "title": {"text": "fraction of synthetic stays"}, "ticksuffix": " %"},
         "yaxis": {**axis, "title": {"text": "AUROC on real stays"}},
         "legend": {"orientation": "h", "x": 0, "y": 1, "yref": "container", "yanchor": "top"},
         "showlegend": True,

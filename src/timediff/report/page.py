@@ -1,16 +1,11 @@
-"""One page that shows real against synthetic stays. It needs no network, and its policy forbids it any."""
+"""What all pages share: their look, tables and sections. A page needs no network, and its policy forbids it any."""
 
 import html
 import importlib.util
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from timediff.cohort import Cohort
 from timediff.errors import TimeDiffError
-from timediff.files import write_atomically
-from timediff.metrics.marginals import Marginal, marginals
-from timediff.report.terminal import FEWEST, HEADINGS, LEGEND, Cell, cells
 
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
@@ -71,33 +66,16 @@ matchMedia('print').addEventListener('change', figures);
 """
 
 
+NO_SCRIPT = "The figures are drawn by JavaScript, which is switched off here; the tables are complete without it."
+
+
+def plotly_is_here() -> bool:
+    return importlib.util.find_spec("plotly") is not None
+
+
 def require_plotly() -> None:
-    if importlib.util.find_spec("plotly") is None:
+    if not plotly_is_here():
         raise TimeDiffError("a report needs plotly, which is not installed: pip install 'timediff[evaluate]'")
-
-
-def write_comparison(path: Path, real: Cohort, synthetic: Cohort, *, title: str, facts: Mapping[str, str]) -> None:
-    """Writes one HTML file with everything in it: facts, marginals, trajectories, synthetic stays, missingness."""
-    require_plotly()
-    from timediff.report import figures
-
-    records = marginals(real, synthetic)
-    temporal = [feature for feature in real.schema.temporal if feature.generated]
-    drawn = Drawn()
-    grid = "\n".join(
-        drawn(figures.trajectories(real, synthetic, feature.name), f"{feature.name} by step") for feature in temporal
-    )
-    sections = [
-        section("Each feature by itself", _table(records) + f'<p class="note">{html.escape(LEGEND)}</p>'),
-        section("Over time", f'<p>{TRAJECTORIES}</p>\n<div class="grid">\n{grid}\n</div>'),
-    ]
-    if any(not feature.discrete for feature in temporal):
-        stays = drawn(figures.single_stays(synthetic), "single synthetic stays")
-        sections.append(section("Single synthetic stays", f"<p>{STAYS}</p>\n{stays}"))
-    missing = drawn(figures.missingness(real, synthetic), "missing rates by feature")
-    sections.append(section("What is missing", f"<p>{MISSING}</p>\n{missing}"))
-    about = ABOUT.format(real=len(real), synthetic=len(synthetic))
-    write_atomically(path, document(title, about, facts, sections))
 
 
 def document(
@@ -142,21 +120,7 @@ def document(
 """
 
 
-ABOUT = (
-    "This page compares {real:,} real stays that the generator never saw with {synthetic:,} synthetic stays it made. "
-    f"Real stays appear only as aggregates of at least {FEWEST}; every single stay shown is synthetic."
-)
-TRAJECTORIES = (
-    "Mean over stays at each step and one standard deviation either side (real a band, synthetic dotted lines), "
-    "or the share of a class. "
-    f"Steps at which fewer than {FEWEST} stays have a value are left out."
-)
-STAYS = "A few synthetic stays, evenly taken from the cohort. Each colour is one stay; a gap is a missing measurement."
-NO_SCRIPT = "The figures are drawn by JavaScript, which is switched off here; the tables are complete without it."
-MISSING = "Share of missing values by feature, within the length of each stay."
-
-
-class Drawn:
+class EmbeddedFigures:
     """Figures as HTML, numbered so that the same cohorts give the same bytes."""
 
     def __init__(self) -> None:
@@ -177,31 +141,25 @@ def section(heading: str, content: str) -> str:
     return f"<section>\n<h2>{heading}</h2>\n{content}\n</section>"
 
 
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, kind: str = "") -> str:
+    """Headings are text; the cells of a row are elements already, as `header` and `cell` make them."""
+    head = "".join(f'<th scope="col">{html.escape(heading)}</th>' for heading in headings)
+    above = f"<thead><tr>{head}</tr></thead>\n" if headings else ""
+    body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    name = f' class="{kind}"' if kind else ""
+    whole = f"<table{name}>\n{above}<tbody>\n{body}\n</tbody></table>"
+    return f'<div class="wide" tabindex="0" role="region" aria-label="table">{whole}</div>' if headings else whole
+
+
+def header(content: str) -> str:
+    """The first cell of a row."""
+    return f'<th scope="row">{content}</th>'
+
+
+def cell(content: str) -> str:
+    return f"<td>{content}</td>"
+
+
 def facts_table(facts: Mapping[str, str]) -> str:
-    rows = "\n".join(
-        f'<tr><th scope="row">{html.escape(name)}</th><td>{html.escape(value)}</td></tr>'
-        for name, value in facts.items()
-    )
-    return f'<table class="facts"><tbody>\n{rows}\n</tbody></table>' if rows else ""
-
-
-def _table(records: list[Marginal]) -> str:
-    head = "".join(f'<th scope="col">{html.escape(heading)}</th>' for heading in HEADINGS)
-    rows = "\n".join(_row(cells(record)) for record in records)
-    return f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>'
-
-
-def _row(row: tuple[Cell, ...]) -> str:
-    name, *values = row
-    return f'<tr><th scope="row">{html.escape(name.text)}</th>{"".join(_cell(cell) for cell in values)}</tr>'
-
-
-def _cell(cell: Cell) -> str:
-    # "85.2 ± 14.1" may break before the sign on a narrow screen, and nowhere else.
-    text = " ".join(f'<span class="part">{html.escape(part)}</span>' for part in _parts(cell.text))
-    return f"<td><mark>{text} {cell.mark}</mark></td>" if cell.mark else f"<td>{text}</td>"
-
-
-def _parts(text: str) -> list[str]:
-    mean, sign, spread = text.partition(" ± ")
-    return [mean, f"± {spread}"] if sign else [text]
+    rows = [[header(html.escape(name)), cell(html.escape(value))] for name, value in facts.items()]
+    return table((), rows, kind="facts") if rows else ""

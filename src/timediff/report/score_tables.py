@@ -5,13 +5,12 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
-from timediff.metrics.record import Score
-from timediff.report.meanings import Meaning, judge, meaning
+from timediff.evaluation.registry import Meaning
+from timediff.evaluation.score import Score
+from timediff.report.meanings import classifier, find_metric, meaning
+from timediff.report.page import header, table
 
-# Marked where a number is this much worse than its floor: a tenth of a standard deviation, of the spread, of the
-# values; less is hard to see in any figure.
-FAR = 0.1
-SPREADS = {"judge": "judges", "cohort": "cohorts"}
+VARIED = {"classifier": "classifiers", "cohort": "cohorts"}
 
 
 def side_by_side(scores: Mapping[str, Sequence[Score]], name: Callable[[Score], str] | None = None) -> str:
@@ -24,37 +23,26 @@ def side_by_side(scores: Mapping[str, Sequence[Score]], name: Callable[[Score], 
         [_title(row, name), floor_cell(list(row.values())), *(value_cell(row.get(one)) for one in scores)]
         for row in rows.values()
     ]
-    table = sortable(["number", "real against real", *scores], body, "scores")
-    return table + _notes([score for known in scores.values() for score in known])
+    shown = table(["number", "real against real", *scores], body, kind="sortable scores")
+    return shown + _notes([score for known in scores.values() for score in known])
 
 
 def matrix(scores: Sequence[Score], row: Callable[[Score], str], heading: str) -> str:
     """One row a feature (or what `row` says) and one column a number, each with its floor."""
-    columns = list(dict.fromkeys((s.metric, s.judge if s.metric == "discriminative" else None, s.what) for s in scores))
+    columns = list(dict.fromkeys((s.metric, s.what) for s in scores))
     found: dict[str, dict[object, list[Score]]] = {}
     for s in scores:
-        column = (s.metric, s.judge if s.metric == "discriminative" else None, s.what)
-        found.setdefault(row(s), {}).setdefault(column, []).append(s)
-    titles = [meaning(Score(metric, what, 0)).title for metric, _, what in columns]
+        found.setdefault(row(s), {}).setdefault((s.metric, s.what), []).append(s)
+    titles = [meaning(Score(metric, what, 0)).title for metric, what in columns]
     body = [
-        [f'<th scope="row">{html.escape(name)}</th>', *(_summary(cells.get(column, [])) for column in columns)]
+        [header(html.escape(name)), *(_summary(cells.get(column, [])) for column in columns)]
         for name, cells in found.items()
     ]
-    return sortable([heading, *titles], body, "matrix") + _notes(scores)
-
-
-def sortable(headings: Sequence[str], rows: Sequence[Sequence[str]], kind: str) -> str:
-    """Cells are HTML elements already; a heading is text."""
-    head = "".join(f'<th scope="col">{html.escape(heading)}</th>' for heading in headings)
-    body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
-    return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="table">'
-        f'<table class="sortable {kind}">\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>'
-    )
+    return table([heading, *titles], body, kind="sortable matrix") + _notes(scores)
 
 
 def value_cell(score: Score | None, *, floor: bool = False) -> str:
-    """Value ± spread and, below it, the interval; what is not available says why in its place."""
+    """Value ± standard deviation and, below it, the interval; what is not available says why in its place."""
     if score is None:
         return "<td>–</td>"
     if math.isnan(score.value):
@@ -63,10 +51,10 @@ def value_cell(score: Score | None, *, floor: bool = False) -> str:
     text = f'<span class="part">{number(score.value)}</span>'
     if floor and _far(score):
         text = f"<mark>{text} {'▲' if score.value > 0 else '▼'}</mark>"
-    several = len(score.spreads) > 1
-    for what, spread in score.spreads.items():
-        label = f" {SPREADS.get(what, html.escape(what))}" if several else ""
-        text += f' <span class="part">± {number(spread)}{label}</span>'
+    several = len(score.std) > 1
+    for what, std in score.std.items():
+        label = f" {VARIED.get(what, html.escape(what))}" if several else ""
+        text += f' <span class="part">± {number(std)}{label}</span>'
     if not (math.isnan(score.low) or math.isnan(score.high)):
         text += f' <span class="interval">{number(score.low)} to {number(score.high)}</span>'
     if floor and not math.isnan(score.floor):
@@ -106,10 +94,10 @@ def _title(row: Mapping[str, Score], name: Callable[[Score], str] | None) -> str
     score = next(iter(row.values()))
     says = meaning(score)
     if name is not None:
-        return f'<th scope="row">{html.escape(name(score))}</th>'
-    title = f"{says.title}, {judge(score)}" if score.judge else says.title
+        return header(html.escape(name(score)))
+    title = f"{says.title}, {classifier(score)}" if score.classifier else says.title
     what = f'<span class="what">{html.escape(best(says))}</span>' if says.sentence else ""
-    return f'<th scope="row">{html.escape(title)}{what}</th>'
+    return header(f"{html.escape(title)}{what}")
 
 
 def _summary(scores: Sequence[Score]) -> str:
@@ -117,7 +105,7 @@ def _summary(scores: Sequence[Score]) -> str:
     known = [score for score in scores if not math.isnan(score.value)]
     if len(scores) <= 1 or not known:
         return value_cell(scores[0] if scores else None, floor=True)
-    if len({(score.judge, score.metric) for score in known}) > 1 or known[0].feature is None:
+    if len({(score.classifier, score.metric) for score in known}) > 1 or known[0].feature is None:
         mean = fmean(score.value for score in known)
         return f'<td{_sort(mean)}>{number(mean)}<span class="interval">mean of {len(known)}</span></td>'
     mean, worst = fmean(abs(score.value) for score in known), max(known, key=lambda score: abs(score.value))
@@ -126,8 +114,8 @@ def _summary(scores: Sequence[Score]) -> str:
 
 
 def _far(score: Score) -> bool:
-    floor = 0.0 if math.isnan(score.floor) else abs(score.floor)
-    return score.metric == "fidelity" and abs(score.value) - floor > FAR
+    floor, found = 0.0 if math.isnan(score.floor) else abs(score.floor), find_metric(score.metric)
+    return found is not None and found.mark_beyond is not None and abs(score.value) - floor > found.mark_beyond
 
 
 def _sort(value: float) -> str:

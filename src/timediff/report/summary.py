@@ -6,24 +6,24 @@ from collections.abc import Iterator
 from rich.table import Table
 from rich.text import Text
 
-from timediff.metrics.record import Score
-from timediff.report.meanings import judge, meaning
+from timediff.evaluation.results import Results
+from timediff.evaluation.score import Score
+from timediff.report.meanings import classifier, find_metric, meaning
 from timediff.report.verdicts import verdicts
-from timediff.results import Results
-
-LEFT_OUT = ("trts", "trtr")  # yardsticks of other numbers: the floor column has them, or the report does
 
 
 def scores_table(results: Results) -> Table:
     """One row a number of the whole cohort; one column a generator, after real against real."""
-    table = Table(caption="± is the spread between judges' seeds; the report has intervals, features and subgroups.")
+    table = Table(
+        caption="± is the standard deviation over classifiers' seeds; the report has intervals, features and subgroups."
+    )
     table.add_column("number", overflow="fold")
     for heading in ("good value", "real against real", *results.generators):
         table.add_column(Text(heading), justify="right")
     rows = {score.key: score for name in results.generators for score in results.scores[name] if _shown(score)}
     for key, first in rows.items():
         found = {name: {s.key: s for s in results.scores[name]}.get(key) for name in results.generators}
-        who = judge(first)
+        who = classifier(first)
         title = meaning(first).title + (f" ({who})" if who else "")
         cells = [title, meaning(first).good, _number(first.floor), *(_cell(found[name]) for name in results.generators)]
         table.add_row(*map(Text, cells))
@@ -40,15 +40,16 @@ def verdict_lines(results: Results) -> Iterator[str]:
 
 
 def _shown(score: Score) -> bool:
-    classifier = score.metric in ("tstr", "tsrtr") and not (score.judge or "").startswith("mean of five")
-    return score.feature is None and score.group is None and not classifier and score.what not in LEFT_OUT
+    found = find_metric(score.metric)
+    headline = found is None or (score.classifier or "").startswith(found.headline)
+    return score.feature is None and score.group is None and headline and meaning(score).in_terminal
 
 
 def _cell(score: Score | None) -> str:
     if score is None or math.isnan(score.value):
         return "–"
-    spread = score.spreads.get("cohort", score.spreads.get("judge"))
-    return _number(score.value) + (f" ± {spread:.3f}" if spread is not None else "")
+    std = score.std.get("cohort", score.std.get("classifier"))
+    return _number(score.value) + (f" ± {std:.3f}" if std is not None else "")
 
 
 def _number(value: float) -> str:

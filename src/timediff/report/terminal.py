@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
-from timediff.metrics.marginals import Marginal
+from timediff.data.privacy_limits import MIN_AGGREGATE
+from timediff.evaluation.metrics.marginals import Marginal
 
-FEWEST = 10  # real data is shown only as aggregates of at least this many stays
 SHIFT = 0.2  # marked beyond this, in real standard deviations
 GAP = 0.05  # marked beyond this difference of missing rates
 HEADINGS = ("feature", "real", "synthetic", "shift", "missing, real", "missing, synthetic")
 LEGEND = (
-    f"Mean ± standard deviation, or share of a class. Shift: difference of the means in real standard deviations. "
+    f"Mean ± standard deviation, or fraction of a class. Shift: difference of the means in real standard deviations. "
     f"▲ ▼ mark a shift beyond {SHIFT:g} or missing rates more than {GAP * 100:g} points apart; "
-    f"– is no value, or a real one from fewer than {FEWEST} stays."
+    f"– is no value, or a real one from fewer than {MIN_AGGREGATE} stays."
 )
 
 
@@ -27,7 +27,7 @@ class Cell:
 
 def cells(record: Marginal) -> tuple[Cell, ...]:
     """One row under `HEADINGS`."""
-    shown = record.real_stays >= FEWEST
+    shown = record.real_stays >= MIN_AGGREGATE
     unit = f" ({record.unit})" if record.unit else ""
     name = f"{record.feature}{unit}" if record.level is None else f"{record.feature}: {record.level}"
     shift = record.shift if shown else math.nan
@@ -59,15 +59,15 @@ def _value(record: Marginal, mean: float, sd: float) -> str:
         return "–"
     if record.level is not None:
         return _percent(mean)
-    spread = sd if record.real_stays < FEWEST or not record.real_sd > 0 else record.real_sd  # one precision a row
-    if not 1e-4 < spread < 1e6:
+    scale = sd if record.real_stays < MIN_AGGREGATE or not record.real_sd > 0 else record.real_sd  # one precision a row
+    if not 1e-4 < scale < 1e6:
         return f"{mean:.4g} ± {sd:.2g}"
-    decimals = max(1, 1 - math.floor(math.log10(spread))) if spread < 1000 else 0
+    decimals = max(1, 1 - math.floor(math.log10(scale))) if scale < 1000 else 0
     return f"{mean:.{decimals}f} ± {sd:.{decimals}f}"
 
 
-def _percent(share: float) -> str:
-    return "–" if math.isnan(share) else f"{100 * share:.1f} %"
+def _percent(fraction: float) -> str:
+    return "–" if math.isnan(fraction) else f"{100 * fraction:.1f} %"
 
 
 def _signed(shift: float) -> str:

@@ -9,21 +9,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from timediff.metrics.record import Score
-from timediff.report.meanings import EXPOSES, LOOKS, USEFUL, judge, meaning
-from timediff.results import Results
+from timediff.evaluation.results import Results
+from timediff.evaluation.score import Score
+from timediff.report.meanings import EXPOSES, LOOKS, USEFUL, classifier, families, meaning
 
 Grade = Literal["good", "with care", "poor", "not measured"]
 GRADES: tuple[Grade, ...] = ("good", "with care", "poor")  # from best to worst
 
-# AUC above the floor. .05: of a hundred pairs the judge finds five more than by chance, too few to see by eye;
+# AUC above the floor. .05: of a hundred pairs the classifier finds five more than by chance, too few to see by eye;
 # .15: most synthetic stays still pass for real ones, but some feature of them is plainly off.
 LOOKS_GOOD, LOOKS_CARE = 0.05, 0.15
 # Loss of AUROC. .02 is about what another classifier or another sample of stays changes; .05 would change a choice.
 LOSS_GOOD, LOSS_CARE = 0.02, 0.05
-# Forecast error above that of real training data, as a share of it; the score is coarse, so the limits are wide.
+# Forecast error above that of real training data, as a fraction of it; the score is coarse, so the limits are wide.
 ERROR_GOOD, ERROR_CARE = 0.05, 0.20
-# Above the floor, for shares and AUCs that are .5 (NNAA: 0) without a leak: .02 is within the noise of 1,000 stays,
+# Above the floor, for fractions and AUCs that are .5 (NNAA: 0) without a leak: .02 is within the noise of 1,000 stays,
 # .05 gives an attacker 55 right guesses in a hundred.
 LEAK_GOOD, LEAK_CARE = 0.02, 0.05
 # An interval that reaches this far above the floor cannot rule a leak out, whatever its middle says.
@@ -45,11 +45,11 @@ class Verdict:
 
 RULES = {
     LOOKS: (
-        f"good: every strong judge's AUC is at most {LOOKS_GOOD:g} further from 0.5 than the floor is; with care: at "
-        f"most {LOOKS_CARE:g}; otherwise poor. Where only the paper's judge was asked, at best with care."
+        f"good: the AUC of every two-layer GRU is at most {LOOKS_GOOD:g} further from 0.5 than the floor is; "
+        f"with care: at most {LOOKS_CARE:g}; otherwise poor. With the paper's GRU alone, at best with care."
     ),
     USEFUL: (
-        f"good: classifiers lose at most {LOSS_GOOD:g} AUROC by learning from synthetic instead of real stays; with "
+        f"good: classifiers lose at most {LOSS_GOOD:g} AUROC by training on synthetic instead of real stays; with "
         f"care: at most {LOSS_CARE:g}; otherwise poor. Without an outcome to predict, the forecast error counts: at "
         f"most {ERROR_GOOD:.0%} and {ERROR_CARE:.0%} above that after training on real stays."
     ),
@@ -69,41 +69,43 @@ def verdicts(results: Results, generator: str) -> list[Verdict]:
 
 
 def looks_real(scores: Sequence[Score]) -> Verdict:
-    """By how well the strong judges tell synthetic from real stays; the worst of them counts."""
-    known = [s for s in _known(scores, "discriminative", "auc") if (s.judge or "").startswith("strong")]
+    """By how well two-layer GRUs tell synthetic from real stays; the worst of them counts."""
+    known = [s for s in _known(scores, "discriminative", "auc") if (s.classifier or "").startswith("strong")]
     paper = _known(scores, "discriminative", "auc") or _known(scores, "discriminative", "score")
     if not (known or paper):
-        return _unmeasured(LOOKS, scores, "discriminative", "whether a trained judge can tell them from real stays")
+        return _unmeasured(LOOKS, scores, "discriminative", "whether a classifier can tell them from real stays")
     grade = _worst([_grade(_distance(s), LOOKS_GOOD, LOOKS_CARE) for s in known or paper])
     words = "; ".join(_told_apart(s) for s in known or paper)
     sentences = [f"{words[0].upper()}{words[1:]}."]
     if not known:
         grade = _worst([grade, "with care"])
-        sentences.append("Only the paper's small judge was asked, and it misses faults that a stronger one finds.")
+        sentences.append("Only the paper's GRU was trained, and it misses faults that a larger one finds.")
     missing = [s for s in _all(scores, "discriminative", "auc") if math.isnan(s.value)]
-    sentences += [f"Not available, {judge(s)}: {s.note}" for s in missing if s.judge]
-    sentences.append("A judge looks at whole cohorts: a rare kind of stay may be wrong or absent without its notice.")
+    sentences += [f"Not available, {classifier(s)}: {s.note}" for s in missing if s.classifier]
+    sentences.append("A classifier sees whole cohorts: a rare kind of stay may be wrong or absent without its notice.")
     return Verdict(LOOKS, grade, tuple(sentences))
 
 
 def useful(scores: Sequence[Score]) -> Verdict:
-    """By what classifiers lose that learn from synthetic stays or, without an outcome, by the forecast error."""
+    """By what classifiers lose that are trained on synthetic stays or, without an outcome, by the forecast error."""
     gaps = _known(scores, "tstr", "gap")
-    means = [s for s in gaps if (s.judge or "").startswith("mean of")]
+    means = [s for s in gaps if (s.classifier or "").startswith("mean of")]
     if not gaps:
         return _forecasts(scores)
-    reached = {s.judge: s.value for s in _known(scores, "tstr", "trtr")}
+    reached = {s.classifier: s.value for s in _known(scores, "tstr", "trtr")}
     chosen = means or gaps
-    best = max((reached[s.judge] for s in chosen if s.judge in reached), default=math.nan)
+    best = max((reached[s.classifier] for s in chosen if s.classifier in reached), default=math.nan)
     if best - 0.5 <= LOSS_CARE:  # then even useless synthetic stays could not lose more
         why = f"Even after training on real stays the outcome cannot be predicted here (AUROC {_number(best)}), "
         return Verdict(USEFUL, "not measured", (why + "so nothing can be said of what synthetic stays lose.",))
     worst = max(chosen, key=lambda s: s.value)
     loss = worst.value if means else sum(s.value for s in gaps) / len(gaps)
-    who = f"{worst.judge}" if means else f"mean of {len(gaps)} classifiers"
-    numbers = f"Learning from synthetic instead of real stays costs {_number(loss)} AUROC ({who}"
+    who = f"{worst.classifier}" if means else f"mean of {len(gaps)} classifiers"
+    numbers = f"Training on synthetic instead of real stays costs {_number(loss)} AUROC ({who}"
     numbers += f"; 95 % interval {_number(worst.low)} to {_number(worst.high)}" if means and _sure(worst) else ""
-    numbers += f"; real stays reach {_number(reached[worst.judge])})." if means and worst.judge in reached else ")."
+    numbers += (
+        f"; real stays reach {_number(reached[worst.classifier])})." if means and worst.classifier in reached else ")."
+    )
     limits = "This is about one outcome and these classifiers; other questions need a test of their own."
     return Verdict(USEFUL, _grade(loss, LOSS_GOOD, LOSS_CARE), (numbers, limits))
 
@@ -111,10 +113,10 @@ def useful(scores: Sequence[Score]) -> Verdict:
 def _forecasts(scores: Sequence[Score]) -> Verdict:
     errors = [s for s in _known(scores, "predictive", "error") if s.floor > 0]
     if not errors:
-        return _unmeasured(USEFUL, scores, "tstr", "what a model loses that learns from synthetic stays")
+        return _unmeasured(USEFUL, scores, "tstr", "what a model loses that is trained on synthetic stays")
     worst = max(errors, key=lambda s: s.value / s.floor)
-    numbers = f"A forecast learnt from synthetic stays errs by {_number(worst.value)} on real ones, "
-    numbers += f"one learnt from real stays by {_number(worst.floor)}."
+    numbers = f"A forecast trained on synthetic stays errs by {_number(worst.value)} on real ones, "
+    numbers += f"one trained on real stays by {_number(worst.floor)}."
     limits = "No outcome was predicted; a forecast of the next step is an easy task that hides many faults."
     return Verdict(USEFUL, _grade(worst.value / worst.floor - 1, ERROR_GOOD, ERROR_CARE), (numbers, limits))
 
@@ -122,7 +124,8 @@ def _forecasts(scores: Sequence[Score]) -> Verdict:
 def exposes(scores: Sequence[Score]) -> Verdict:
     """By copies, and by whether training stays are closer to the synthetic ones than unseen stays are."""
     copies = _known(scores, "copies", "share")
-    risks = [s for metric, what in LEAKS for s in _known(scores, metric, what)]
+    attacks = _attacks(scores)
+    risks = [s for metric, what in attacks for s in _known(scores, metric, what)]
     copied = [s for s in copies if s.value > _first(s.floor_high, s.floor, 0.0)]
     sentences = [
         f"{_percent(s.value)} of the synthetic stays are exact copies of training stays "
@@ -135,10 +138,10 @@ def exposes(scores: Sequence[Score]) -> Verdict:
         listed = "; ".join(f"{meaning(s).title} {_number(s.value)} (real stays {_number(s.floor)})" for s in risks)
         sentences.append(f"{listed[0].upper()}{listed[1:]}.")
     elif not copied:
-        missing = _unmeasured(EXPOSES, scores, "nnaa", "whether single patients were learnt by heart")
+        missing = _unmeasured(EXPOSES, scores, "nnaa", "whether single patients were memorised")
         return Verdict(EXPOSES, "not measured", (*sentences, *missing.sentences))
     grade = _worst(["poor" if copied else "good", *(_leak(s) for s in risks)])
-    absent = [meaning(Score(m, w, 0)).title for m, w in LEAKS if not _known(scores, m, w)]
+    absent = [meaning(Score(m, w, 0)).title for m, w in attacks if not _known(scores, m, w)]
     if not copies:
         absent.append("exact copies")
     if absent:
@@ -153,7 +156,12 @@ def exposes(scores: Sequence[Score]) -> Verdict:
     return Verdict(EXPOSES, grade, tuple(sentences))
 
 
-LEAKS = (("nnaa", "nearer_training"), ("nnaa", "nnaa"), ("mir", "auc"))
+def _attacks(scores: Sequence[Score]) -> list[tuple[str, str]]:
+    """Metric and number of all that tells of a leak: all of ours, and those of other packages that were measured."""
+    known = families(s.metric for s in scores)
+    return [
+        (metric.name, what) for metric in known for what, says in metric.numbers.items() if says.no_leak is not None
+    ]
 
 
 def _leak(score: Score) -> Grade:
@@ -173,7 +181,7 @@ def _reach(score: Score) -> float:
 
 def _floor(score: Score) -> float:
     """What no leak gives; a floor that is better than that by chance asks too much."""
-    ideal = 0.0 if score.what == "nnaa" else 0.5
+    ideal = meaning(score).no_leak or 0.0
     return max(_first(score.floor, ideal), ideal)
 
 
@@ -188,7 +196,7 @@ def _told_apart(score: Score) -> str:
     floor = f"real against real {_number(score.floor)}"
     if math.isnan(score.floor):
         floor = f"real against real was not measured, {'0.5' if score.what == 'auc' else '0'} was taken for it"
-    return f"{judge(score) or 'the judge'}: {name} {_number(score.value)} ({floor})"
+    return f"{classifier(score) or 'the classifier'}: {name} {_number(score.value)} ({floor})"
 
 
 def _grade(excess: float, good: float, care: float) -> Grade:
@@ -226,5 +234,5 @@ def _number(value: float) -> str:
     return "unknown" if math.isnan(value) else f"{value:.3f}".replace("-", "−")
 
 
-def _percent(share: float) -> str:
-    return "unknown" if math.isnan(share) else f"{share:.2%}"
+def _percent(fraction: float) -> str:
+    return "unknown" if math.isnan(fraction) else f"{fraction:.2%}"

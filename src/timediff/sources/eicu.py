@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from timediff.cohort import Cohort
-from timediff.progress import Progress, silent
-from timediff.schema import Schema
-from timediff.sources.chart import width_of
+from timediff.data.cohort import Cohort
+from timediff.data.schema import Schema
+from timediff.runtime.progress import Progress, silent
+from timediff.sources.base import Source, bundled
 from timediff.sources.engines import Engine, Table, connect
-from timediff.sources.extraction import Extraction, apply, columns, gridded
-from timediff.sources.grid import Rule, cells
-from timediff.sources.registry import Source
-from timediff.sources.variables import Limits, Variable, schema_of
+from timediff.sources.extraction import Extraction, apply, columns, on_grid
+from timediff.sources.grid import Rule, step_seconds, to_steps
+from timediff.sources.variables import Limits, VitalSign, schema_of
 
 PATIENT = Table(
     "patient",
@@ -30,19 +29,19 @@ PATIENT = Table(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Column(Variable, Limits):
+class EICUVariable(VitalSign, Limits):
     """A column of vitalPeriodic."""
 
     column: str
 
 
 @dataclass(frozen=True)
-class EicuSettings:
+class EICUSettings:
     step: str  # of the grid, such as "5min"
     steps: int
     start_minutes: int  # from admission to the unit to the grid's origin
     hours: float  # a stay lasts at least so long
-    variable: tuple[Column, ...]
+    variable: tuple[EICUVariable, ...]
     rule: Rule = "last"
     test: float = 0.25
 
@@ -56,13 +55,13 @@ class EicuSettings:
         return Table("vitalPeriodic", known | {v.column: "float64" for v in self.variable}, "eicu_crd")
 
 
-def extract(engine: Engine, settings: EicuSettings) -> Extraction:
+def extract(engine: Engine, settings: EICUSettings) -> Extraction:
     patient, vitals = engine.tables([PATIENT, settings.vitals])
     stays = _stays(patient, settings)
     everyone = columns(stays.order_by("stay_id"))
     names = [variable.name for variable in settings.variable]
-    measured, width = _measured(vitals, stays, settings), width_of(settings.step)
-    found = columns(cells(measured, ["stay_id"], names, "time", width, settings.steps, settings.rule))
+    measured, width = _measured(vitals, stays, settings), step_seconds(settings.step)
+    found = columns(to_steps(measured, ["stay_id"], names, "time", width, settings.steps, settings.rule))
 
     stay_id, status = everyone["stay_id"], everyone["status"]
     rules = {
@@ -71,12 +70,12 @@ def extract(engine: Engine, settings: EicuSettings) -> Extraction:
         "at least one measurement": np.isin(stay_id, found["stay_id"]),
     }
     kept, dropped = apply(rules)
-    series = gridded(settings.schema, stay_id[kept], found, rounded=set())
+    series = {name: on_grid(stay_id[kept], settings.steps, found, found[name]) for name in names}
     static = {"patient": everyone["patient"][kept], "died": (status[kept] == "Expired").astype(np.float64)}
     return Extraction(Cohort(settings.schema, stay_id[kept], series, static), len(stay_id), dropped, engine.facts())
 
 
-def _stays(patient: Any, settings: EicuSettings) -> Any:
+def _stays(patient: Any, settings: EICUSettings) -> Any:
     """A row a unit stay: stay_id, patient, long_enough, status ("" = not known)."""
     return patient.select(
         stay_id=patient.patientunitstayid,
@@ -86,20 +85,21 @@ def _stays(patient: Any, settings: EicuSettings) -> Any:
     )
 
 
-def _measured(vitals: Any, stays: Any, settings: EicuSettings) -> Any:
+def _measured(vitals: Any, stays: Any, settings: EICUSettings) -> Any:
     """A row an observation on the grid of a stay that the rules keep: stay_id, time in seconds, a column a variable."""
     values = {variable.name: variable.within(vitals[variable.column]) for variable in settings.variable}
     time = (vitals.observationoffset - settings.start_minutes) * 60
     rows = vitals.select(stay_id=vitals.patientunitstayid, time=time, **values)
     something = functools.reduce(operator.or_, (rows[name].notnull() for name in values))
-    inside = rows.filter(rows.time >= 0, rows.time < width_of(settings.step) * settings.steps, something)
+    inside = rows.filter(rows.time >= 0, rows.time < step_seconds(settings.step) * settings.steps, something)
     wanted = stays.filter(stays.long_enough, stays.status != "")
     return inside.join(wanted.select("stay_id"), "stay_id")
 
 
-def _eicu(source: str, settings: EicuSettings, progress: Progress = silent) -> Extraction:
-    with connect(source, progress) as engine:
-        return extract(engine, settings)
+class EICU(Source[EICUSettings]):
+    settings = EICUSettings
+    defaults = bundled("eicu")
 
-
-EICU = Source(EicuSettings, _eicu)
+    def extract(self, source: str, settings: EICUSettings, progress: Progress = silent) -> Extraction:
+        with connect(source, progress) as engine:
+            return extract(engine, settings)

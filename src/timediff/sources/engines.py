@@ -22,7 +22,7 @@ import ibis
 import pyarrow as pa
 
 from timediff.errors import Problems, TimeDiffError
-from timediff.progress import Progress, silent
+from timediff.runtime.progress import Progress, silent
 
 MEMORY = "3.5GB"  # given to DuckDB; what does not fit goes to a temporary file, and the rest of us needs about 1 GB
 DUCKDB_TYPES = {"int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR", "timestamp": "TIMESTAMP"}
@@ -144,17 +144,11 @@ class Files(Engine):
         self.read.append(path)
         header = header_of(path)
         _require(table, header, path.name)
-        quoted = str(path).replace("'", "''")
-        if path.suffix == ".parquet":
-            relation = f"read_parquet('{quoted}')"
-        else:
-            types = {name: DUCKDB_TYPES[table.columns.get(name.lower(), "string")] for name in header}
-            columns = ", ".join(f"'{name}': '{kind}'" for name, kind in types.items())
-            form = """header=true, auto_detect=false, delim=',', quote='"', escape='"'"""
-            relation = f"read_csv('{quoted}', {form}, columns={{{columns}}})"
+        types = {name: DUCKDB_TYPES[table.columns.get(name.lower(), "string")] for name in header}
+        relation = parquet_relation(path) if path.suffix == ".parquet" else csv_relation(path, types)
         view = f"file_{table.name.lower()}"
         selected = ", ".join(
-            f'CAST("{_named(header, c)}" AS {DUCKDB_TYPES[k]}) AS "{c}"' for c, k in table.columns.items()
+            f'CAST({identifier(_named(header, c))} AS {DUCKDB_TYPES[k]}) AS "{c}"' for c, k in table.columns.items()
         )
         self.backend.raw_sql(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT {selected} FROM {relation}")
         return self.backend.table(view)
@@ -229,7 +223,8 @@ class Spark(Engine):
                 frame = self.session.read.parquet(str(path))
             else:
                 header = header_of(path)
-                types = ", ".join(f"`{n}` {SPARK_TYPES[table.columns.get(n.lower(), 'string')]}" for n in header)
+                kinds = {n.replace("`", "``"): table.columns.get(n.lower(), "string") for n in header}
+                types = ", ".join(f"`{n}` {SPARK_TYPES[kind]}" for n, kind in kinds.items())
                 frame = self.session.read.csv(
                     str(path),
                     schema=types,
@@ -346,6 +341,27 @@ def _opened(source: str, connection: Any) -> Any:
         return connection()
     except Exception as error:
         raise TimeDiffError(f"no connection to {_public(source)}: {_reason(error)}") from error
+
+
+def literal(text: object) -> str:
+    """A text in DuckDB's SQL, whatever is in it."""
+    return "'" + str(text).replace("'", "''") + "'"
+
+
+def identifier(name: str) -> str:
+    """A column's name in DuckDB's SQL, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def parquet_relation(path: Path) -> str:
+    return f"read_parquet({literal(path)})"
+
+
+def csv_relation(path: Path, types: Mapping[str, str], separator: str = ",") -> str:
+    """A CSV file with all its columns in order; types are DuckDB's, never guessed."""
+    columns = ", ".join(f"{literal(name)}: '{kind}'" for name, kind in types.items())
+    form = f"""header=true, auto_detect=false, delim={literal(separator)}, quote='"', escape='"'"""
+    return f"read_csv({literal(path)}, {form}, columns={{{columns}}})"
 
 
 def find(folder: Path, table: str) -> Path:

@@ -2,19 +2,18 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from timediff.cohort import Cohort
-from timediff.describe import describe
-from timediff.errors import TimeDiffError
-from timediff.files import new_folder
-from timediff.schema import Schema
-from timediff.tables import Array, Floats
+from timediff.data.arrays import Array, Floats
+from timediff.data.cohort import Cohort
+from timediff.data.describe import describe
+from timediff.errors import Problems, TimeDiffError
+from timediff.runtime.files import new_folder
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Extraction:
             features[record.feature.name] = {
                 "missing": record.missing,
                 **(
-                    {"classes": record.shares}
+                    {"classes": record.class_rates}
                     if record.feature.discrete
                     else _range(record.low, record.mean, record.high)
                 ),
@@ -54,6 +53,23 @@ class Extraction:
             (folder / "extraction.toml").write_text(settings)
 
 
+@dataclass(frozen=True)
+class File:
+    """A file's name and bytes, wherever it lay."""
+
+    name: str
+    content: bytes
+
+
+def fingerprint(files: Iterable[File]) -> str:
+    """A hash of the files' names, sizes and bytes."""
+    state = hashlib.sha256()
+    for file in files:
+        state.update(f"{file.name} {len(file.content)}\n".encode())
+        state.update(file.content)
+    return state.hexdigest()
+
+
 def _range(low: float, mean: float, high: float) -> dict[str, float | None]:
     named = {"minimum": low, "mean": mean, "maximum": high}
     return {name: None if value != value else value for name, value in named.items()}
@@ -72,18 +88,42 @@ def apply(rules: Mapping[str, Array]) -> tuple[Array, dict[str, int]]:
     return kept, dropped
 
 
-def gridded(schema: Schema, stay_id: Array, rows: Mapping[str, Array], rounded: set[str]) -> dict[str, Floats]:
-    """Cells (stay_id, step, one column a feature) placed in (N, L) arrays; `stay_id` is sorted."""
-    series = {}
-    at, step = np.searchsorted(stay_id, rows["stay_id"]), rows["step"].astype(np.int64)
-    for feature in schema.temporal:
-        grid = np.full((len(stay_id), schema.steps), np.nan)
-        values = rows[feature.name]
-        if feature.name in rounded and feature.resolution:
-            values = np.round(np.round(values / feature.resolution) * feature.resolution, 9)
-        grid[at, step] = values
-        series[feature.name] = grid
-    return series
+def on_grid(stay_id: Array, steps: int, rows: Mapping[str, Array], values: Array) -> Floats:
+    """Values of some steps (columns stay_id and step of `rows`) in an (N, L) array; `stay_id` is sorted."""
+    grid = np.full((len(stay_id), steps), np.nan)
+    grid[np.searchsorted(stay_id, rows["stay_id"]), rows["step"].astype(np.int64)] = values
+    return grid
+
+
+def to_resolution(values: Floats, resolution: float | None) -> Floats:
+    """The nearest multiples of the resolution, on which engines agree; without one only the last digits go."""
+    nearest = values if resolution is None else np.round(values / resolution) * resolution
+    rounded: Floats = np.round(nearest, 9)
+    return rounded
+
+
+def any_measured(series: Mapping[str, Floats]) -> Array:
+    """Which stays have a value of any feature at any step, (N,)."""
+    return np.asarray(np.any([~np.isnan(grid).all(axis=1) for grid in series.values()], axis=0))
+
+
+def check_bounds(cohort: Cohort) -> None:
+    """Says which features have values outside the bounds that the settings promise."""
+    found = []
+    for feature in cohort.schema.features:
+        if feature.bounds is not None:
+            values, (low, high) = cohort.values(feature.name), feature.bounds
+            if count := int(((values < low) | (values > high)).sum()):
+                found.append(
+                    f"feature {feature.name!r}: {many(count, 'value')} outside its bounds {low:g} to {high:g}; "
+                    "widen them, or set above, below or at_most so that such values do not count"
+                )
+    if found:
+        raise Problems("table", found)
+
+
+def many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def batches(expression: Any, rows: int = 1_000_000) -> Iterator[dict[str, Array]]:

@@ -1,9 +1,40 @@
-"""From measurements in time to cells of a grid, as Ibis expressions. Cell k is [k, k + 1) steps from the origin."""
+"""Measurements in time → the steps of a grid, as Ibis expressions. Step k is [k, k + 1) widths from the origin."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
+
+from timediff.errors import TimeDiffError
 
 Rule = Literal["last", "first", "mean", "median", "sum", "at"]
+UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
+
+
+def step_seconds(step: str) -> int:
+    """Seconds of a duration such as "1h", "30min" or "2d"."""
+    number = step.rstrip("abcdefghijklmnopqrstuvwxyz ")
+    try:
+        seconds = round(float(number or 1) * UNITS[step[len(number) :].strip()])
+    except (KeyError, ValueError, OverflowError) as error:
+        raise TimeDiffError(f"step is {step!r}; expected a duration in s, min, h or d, such as '1h'") from error
+    if seconds < 1:
+        raise TimeDiffError(f"step is {step!r}; expected at least one second")
+    return seconds
+
+
+def step_problems(step: str) -> list[str]:
+    """What is wrong with a step."""
+    try:
+        step_seconds(step)
+    except TimeDiffError as error:
+        return [str(error)]
+    return []
+
+
+def rule_problems(what: str, rule: str | None) -> list[str]:
+    """What is wrong with the rule of one variable; None is the common one."""
+    if rule in (None, *get_args(Rule)):
+        return []
+    return [f"{what}: rule is {rule!r}; expected one of {', '.join(get_args(Rule))}"]
 
 
 def seconds(time: Any) -> Any:
@@ -11,25 +42,25 @@ def seconds(time: Any) -> Any:
     return time.epoch_seconds().cast("int64")
 
 
-def averaged(measured: Any, keys: Sequence[str], values: Sequence[str], time: str, rule: Rule) -> Any:
+def average_ties(measured: Any, keys: Sequence[str], values: Sequence[str], time: str, rule: Rule) -> Any:
     """Measurements of equal times as one, their mean; a sum counts each of them."""
     if rule == "sum":
         return measured
     return measured.group_by([*keys, time]).agg(**{v: measured[v].mean() for v in values})
 
 
-def cells(
+def to_steps(
     measured: Any, keys: Sequence[str], values: Sequence[str], time: str, width: int, steps: int, rule: Rule
 ) -> Any:
-    """One row a cell: `keys`, step, and the value of each column of `values`.
+    """One row a step that has a value: `keys`, step, and the value of each column of `values`.
 
     `measured` has a row a measurement, with its `time` since the origin. Equal times are averaged first.
     """
     inside = measured.filter(measured[time] >= 0, measured[time] < width * steps)
-    return placed(averaged(inside, keys, values, time, rule), keys, values, time, width, steps, rule)
+    return untied_to_steps(average_ties(inside, keys, values, time, rule), keys, values, time, width, steps, rule)
 
 
-def placed(
+def untied_to_steps(
     measured: Any, keys: Sequence[str], values: Sequence[str], time: str, width: int, steps: int, rule: Rule
 ) -> Any:
     """The same of measurements whose equal times are averaged already."""
@@ -40,11 +71,11 @@ def placed(
         inside = inside.filter(inside[values[0]].notnull())
     stepped = inside.mutate(step=(inside[time] // width).cast("int64"))
     return stepped.group_by([*keys, "step"]).agg(
-        **{v: _one(stepped, v, time, rule, sparse=len(values) > 1) for v in values}
+        **{v: _aggregate(stepped, v, time, rule, sparse=len(values) > 1) for v in values}
     )
 
 
-def _one(table: Any, value: str, time: str, rule: Rule, sparse: bool) -> Any:
+def _aggregate(table: Any, value: str, time: str, rule: Rule, sparse: bool) -> Any:
     column = table[value]
     there = column.notnull() if sparse else None
     if rule in ("last", "at"):

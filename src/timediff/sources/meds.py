@@ -8,7 +8,7 @@ import functools
 import operator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast
 
 import duckdb
 import ibis
@@ -16,40 +16,38 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from timediff.cohort import Cohort
+from timediff.data.arrays import Array, Floats
+from timediff.data.cohort import Cohort
+from timediff.data.schema import Schema
 from timediff.errors import Problems, TimeDiffError
-from timediff.progress import Progress, silent
-from timediff.schema import Schema
-from timediff.sources.chart import width_of
-from timediff.sources.engines import Files, connect
-from timediff.sources.extraction import Extraction, apply, columns
-from timediff.sources.grid import Rule, cells, seconds
-from timediff.sources.registry import Source
-from timediff.sources.table import check_bounds
-from timediff.sources.variables import Charted, Variable, schema_of
-from timediff.tables import Array, Floats
+from timediff.runtime.progress import Progress, silent
+from timediff.sources.base import Source, bundled
+from timediff.sources.engines import Files, connect, identifier, parquet_relation
+from timediff.sources.extraction import Extraction, any_measured, apply, check_bounds, columns, on_grid, to_resolution
+from timediff.sources.grid import Rule, rule_problems, seconds, step_problems, step_seconds, to_steps
+from timediff.sources.variables import ChartedLimits, VitalSign, schema_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Codes(Charted):
+class Codes(ChartedLimits):
     """Codes that chart one variable."""
 
     codes: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CodedVariable(Variable):
+class MEDSVariable(VitalSign):
     events: tuple[Codes, ...]
     rule: str | None = None  # of this variable, where it is not the common one
 
 
 @dataclass(frozen=True)
-class MedsSettings:
+class MEDSSettings:
     start: tuple[str, ...]  # codes that start a stay
     end: tuple[str, ...]  # codes that end it: the first one after its start
     step: str  # of the grid, such as "1h" or "30min"
     steps: int
-    variable: tuple[CodedVariable, ...]
+    variable: tuple[MEDSVariable, ...]
     hours: float = 0.0  # a stay lasts at least so long
     origin: Literal["start", "first"] = "start"  # the start of the stay, or the first measurement in it
     rule: Rule = "last"
@@ -66,28 +64,24 @@ class MedsSettings:
     def problems(self) -> list[str]:
         found = [f"{key} lists no code; expected at least one" for key in ("start", "end") if not getattr(self, key)]
         found += [f"variable {v.name!r} has no [[variable.events]]" for v in self.variable if not v.events]
-        found += [
-            f"variable {v.name!r}: rule is {v.rule!r}; expected one of {', '.join(get_args(Rule))}"
-            for v in self.variable
-            if v.rule not in (None, *get_args(Rule))
-        ]
-        try:
-            if width_of(self.step) < 1:
-                found.append(f"step is {self.step!r}; expected at least one second")
-        except (KeyError, ValueError):
-            found.append(f"step is {self.step!r}; expected a duration in s, min, h or d, such as '1h'")
-        return found
+        for variable in self.variable:
+            found += rule_problems(f"variable {variable.name!r}", variable.rule)
+        return found + step_problems(self.step)
 
 
-def extract(source: str, settings: MedsSettings, progress: Progress = silent) -> Extraction:
-    schema = settings.schema
-    if found := settings.problems():
-        raise Problems("meds settings", found)
-    paths = shards(Path(source))
-    with connect(str(paths[0].parent), progress) as engine:
-        assert isinstance(engine, Files)
-        events = _events(engine, paths, settings)
-        return _extracted(engine, settings, schema, events, Path(source).name)
+class MEDS(Source[MEDSSettings]):
+    settings = MEDSSettings
+    defaults = bundled("meds")
+
+    def extract(self, source: str, settings: MEDSSettings, progress: Progress = silent) -> Extraction:
+        schema = settings.schema
+        if found := settings.problems():
+            raise Problems("meds settings", found)
+        paths = shards(Path(source))
+        with connect(str(paths[0].parent), progress) as engine:
+            assert isinstance(engine, Files)
+            events = _events(engine, paths, settings)
+            return _extracted(engine, settings, schema, events, Path(source).name)
 
 
 def shards(path: Path) -> list[Path]:
@@ -101,7 +95,7 @@ def shards(path: Path) -> list[Path]:
     return found
 
 
-def _events(engine: Files, paths: list[Path], settings: MedsSettings) -> Any:
+def _events(engine: Files, paths: list[Path], settings: MEDSSettings) -> Any:
     """subject, at (seconds since 1970), code, number; all shards must have the columns."""
     found, queries = [], []
     for path in paths:
@@ -117,12 +111,11 @@ def _events(engine: Files, paths: list[Path], settings: MedsSettings) -> Any:
         if missing:
             found.append(f"{path.name} has no column {', '.join(missing)}; it has {', '.join(names)}")
             continue
-        quoted, column = str(path).replace("'", "''"), str(value).replace('"', '""')
         queries.append(
             'SELECT CAST(subject_id AS BIGINT) AS subject, CAST("time" AS TIMESTAMP) AS moment, '
             "CAST(code AS VARCHAR) AS code, "
             # Values are 32 bits wide in the standard: by way of text, 36.7 is 36.7 and not 36.70000076.
-            f"CAST(CAST(\"{column}\" AS VARCHAR) AS DOUBLE) AS number FROM read_parquet('{quoted}')"
+            f"CAST(CAST({identifier(str(value))} AS VARCHAR) AS DOUBLE) AS number FROM {parquet_relation(path)}"
         )
     if found:
         raise Problems("MEDS events", found)
@@ -142,7 +135,7 @@ def _events(engine: Files, paths: list[Path], settings: MedsSettings) -> Any:
         raise Problems("MEDS events", [f"cannot be read ({str(error).strip().splitlines()[0]})"]) from error
 
 
-def _extracted(engine: Files, settings: MedsSettings, schema: Schema, events: Any, where: str) -> Extraction:
+def _extracted(engine: Files, settings: MEDSSettings, schema: Schema, events: Any, where: str) -> Extraction:
     stays = engine.keep(_stays(events, settings), "timediff_stays")
     everyone = columns(stays.order_by("stay_id"))
     stay_id = everyone["stay_id"]
@@ -162,7 +155,7 @@ def _extracted(engine: Files, settings: MedsSettings, schema: Schema, events: An
     rules = {
         "a recorded end": ~np.isnan(left),
         f"a stay of at least {settings.hours:g} h": left - begun >= settings.hours * 3600,
-        "at least one measurement": np.any([~np.isnan(grid).all(axis=1) for grid in series.values()], axis=0),
+        "at least one measurement": any_measured(series),
     }
     kept, dropped = apply(rules)
     static = {"patient": everyone["patient"][kept], "died": everyone["died"][kept].astype(np.float64)}
@@ -179,7 +172,7 @@ def matches(code: Any, codes: tuple[str, ...]) -> Any:
     return functools.reduce(operator.or_, tests) if tests else code != code
 
 
-def _check_heard(events: Any, settings: MedsSettings) -> None:
+def _check_heard(events: Any, settings: MEDSSettings) -> None:
     counts = {
         f"count_{n}": functools.reduce(operator.or_, (matches(events.code, g.codes) for g in variable.events)).sum()
         for n, variable in enumerate(settings.variable)
@@ -193,7 +186,7 @@ def _check_heard(events: Any, settings: MedsSettings) -> None:
         )
 
 
-def _stays(events: Any, settings: MedsSettings) -> Any:
+def _stays(events: Any, settings: MEDSSettings) -> Any:
     """A row a stay: stay_id (counted by patient and start), patient, start, left, died. Times are in seconds."""
 
     def of(codes: tuple[str, ...], name: str) -> Any:
@@ -220,7 +213,7 @@ def _stays(events: Any, settings: MedsSettings) -> Any:
     return stays.select("stay_id", "patient", "start", "left", died=died)
 
 
-def _measured(events: Any, stays: Any, settings: MedsSettings) -> Any:
+def _measured(events: Any, stays: Any, settings: MEDSSettings) -> Any:
     """A row a valid measurement within a stay: stay_id, start, variable (its number), at, value."""
     groups = [(number, group) for number, variable in enumerate(settings.variable) for group in variable.events]
     value = ibis.cases(
@@ -240,27 +233,23 @@ def _value(number: Any, group: Codes) -> Any:
     return (value - 32) / 1.8 if group.fahrenheit else value
 
 
-def _series(settings: MedsSettings, stay_id: Array, timed: Any) -> dict[str, Floats]:
-    """The cells in (N, L) arrays. Converted values are rounded to the resolution."""
+def _series(settings: MEDSSettings, stay_id: Array, timed: Any) -> dict[str, Floats]:
+    """Values in (N, L) arrays. Converted values are rounded to the resolution."""
     by_rule: dict[str, list[int]] = {}
     for number, variable in enumerate(settings.variable):
         by_rule.setdefault(variable.rule or settings.rule, []).append(number)
     series = {}
     for rule, numbers in by_rule.items():
         chosen = timed.filter(timed.variable.isin(numbers)).select("stay_id", "variable", "value", "time")
-        width = width_of(settings.step)
+        width = step_seconds(settings.step)
         found = columns(
-            cells(chosen, ["stay_id", "variable"], ["value"], "time", width, settings.steps, cast(Rule, rule))
+            to_steps(chosen, ["stay_id", "variable"], ["value"], "time", width, settings.steps, cast(Rule, rule))
         )
         for number in numbers:
             variable, mine = settings.variable[number], found["variable"] == number
-            values = found["value"][mine].astype(np.float64)
+            rows = {name: column[mine] for name, column in found.items()}
+            values = rows["value"].astype(np.float64)
             if variable.resolution and any(group.fahrenheit for group in variable.events):
-                values = np.round(np.round(values / variable.resolution) * variable.resolution, 9)
-            grid = np.full((len(stay_id), settings.steps), np.nan)
-            grid[np.searchsorted(stay_id, found["stay_id"][mine]), found["step"][mine].astype(np.int64)] = values
-            series[variable.name] = grid
+                values = to_resolution(values, variable.resolution)
+            series[variable.name] = on_grid(stay_id, settings.steps, rows, values)
     return series
-
-
-MEDS = Source(MedsSettings, extract)

@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 from timediff.errors import TimeDiffError
-from timediff.progress import Progress, silent
-from timediff.sources import chart
-from timediff.sources.chart import ChartSettings, Layout
+from timediff.runtime.progress import Progress, silent
+from timediff.sources import charted_events
+from timediff.sources.base import Source, bundled
+from timediff.sources.charted_events import MIMICSettings, MIMICTables
 from timediff.sources.engines import Table, connect
 from timediff.sources.extraction import Extraction
-from timediff.sources.mimic4_extended import extend, extended_settings
-from timediff.sources.registry import Source
+from timediff.sources.mimic4_extended import DEFAULTS, extend, extended_settings
 
-LAYOUT3 = Layout(
+TABLES3 = MIMICTables(
     stays=Table(
         "ICUSTAYS",
         {
@@ -33,7 +33,7 @@ LAYOUT3 = Layout(
     stay="icustay_id",
     marks_errors=True,
 )
-LAYOUT4 = Layout(
+TABLES4 = MIMICTables(
     stays=Table(
         "icustays",
         {"stay_id": "int64", "subject_id": "int64", "hadm_id": "int64", "intime": "timestamp", "outtime": "timestamp"},
@@ -51,23 +51,31 @@ LAYOUT4 = Layout(
 )
 
 
-def _mimic3(source: str, settings: ChartSettings, progress: Progress = silent) -> Extraction:
-    if settings.extended:
-        raise TimeDiffError("only mimic4 has extended channels.")
-    with connect(source, progress) as engine:
-        return chart.extract(engine, LAYOUT3, settings)
+class MIMIC3(Source[MIMICSettings]):
+    settings = MIMICSettings
+    defaults = bundled("mimic3")
+
+    def extract(self, source: str, settings: MIMICSettings, progress: Progress = silent) -> Extraction:
+        if settings.extended:
+            raise TimeDiffError("only mimic4 has extended channels.")
+        with connect(source, progress) as engine:
+            return charted_events.extract(engine, TABLES3, settings)
 
 
-def _mimic4(source: str, settings: ChartSettings, progress: Progress = silent) -> Extraction:
-    if settings.extended and settings.origin != "intime":
-        raise TimeDiffError("the extended channels begin with the admission to the unit: set origin = 'intime'.")
-    with connect(source, progress) as engine:
-        found = chart.extract(engine, LAYOUT4, settings)
-        if not settings.extended:
-            return found
-        cohort = extend(engine, found.cohort, extended_settings())
-        return replace(found, cohort=cohort, facts=engine.facts())
+class MIMIC4(Source[MIMICSettings]):
+    settings = MIMICSettings
+    defaults = bundled("mimic4")
 
+    def extract(self, source: str, settings: MIMICSettings, progress: Progress = silent) -> Extraction:
+        if settings.extended and settings.origin != "intime":
+            raise TimeDiffError("the extended channels begin with the admission to the unit: set origin = 'intime'.")
+        with connect(source, progress) as engine:
+            found = charted_events.extract(engine, TABLES4, settings)
+            if not settings.extended:
+                return found
+            cohort = extend(engine, found.cohort, extended_settings())
+            return replace(found, cohort=cohort, facts=engine.facts())
 
-MIMIC3 = Source(ChartSettings, _mimic3)
-MIMIC4 = Source(ChartSettings, _mimic4)
+    def to_toml(self, settings: MIMICSettings) -> str:
+        supplement = f"\n# with --extended:\n{DEFAULTS}" if settings.extended else ""
+        return super().to_toml(settings) + supplement

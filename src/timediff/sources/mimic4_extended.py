@@ -12,17 +12,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from timediff import typed
-from timediff.cohort import Cohort
-from timediff.config import parse_file
+from timediff.data.arrays import Array, Floats
+from timediff.data.cohort import Cohort
+from timediff.data.schema import Feature
 from timediff.errors import Problems, TimeDiffError
-from timediff.schema import Feature
-from timediff.sources.chart import width_of
+from timediff.settings import typed
+from timediff.settings.resolve import parse_file
+from timediff.sources.base import bundled
 from timediff.sources.engines import Engine, Table
 from timediff.sources.extraction import columns
-from timediff.sources.grid import cells, seconds
-from timediff.sources.registry import default_settings
-from timediff.tables import Array, Floats
+from timediff.sources.grid import seconds, step_seconds, to_steps
+from timediff.sources.variables import Limits
 
 STAYS = Table(
     "icustays",
@@ -36,17 +36,17 @@ PATIENTS = Table("patients", {"subject_id": "int64", "anchor_age": "int64"}, "mi
 DIAGNOSES = Table("diagnoses_icd", {"hadm_id": "int64", "icd_code": "string", "icd_version": "int64"}, "mimiciv_hosp")
 PRESCRIPTIONS = Table("prescriptions", {"hadm_id": "int64", "drug": "string"}, "mimiciv_hosp")
 
+DEFAULTS = bundled("mimic4_extended")
 K = TypeVar("K", str, tuple[str, int])
 OVER_89 = 91  # how MIMIC-IV writes an age that it hides
 
 
-@dataclass(frozen=True)
-class Glucose:
+@dataclass(frozen=True, kw_only=True)
+class Glucose(Limits):
     chart_ids: tuple[int, ...]
     lab_ids: tuple[int, ...]
     round_minutes: int
-    above: float = 0
-    at_most: float | None = None
+    above: float | None = 0.0
     unit: str = "mg/dL"
 
 
@@ -61,9 +61,8 @@ class ExtendedSettings:
 
 def extended_settings(config: Path | None = None) -> ExtendedSettings:
     """The supplement's own settings, or those of a file."""
-    name = "mimic4_extended"
-    table = tomllib.loads(default_settings(name)) if config is None else parse_file(config)
-    return typed.build(ExtendedSettings, table, str(config or f"{name} settings"))
+    table = tomllib.loads(DEFAULTS) if config is None else parse_file(config)
+    return typed.build(ExtendedSettings, table, str(config or "mimic4_extended settings"))
 
 
 def extend(engine: Engine, cohort: Cohort, settings: ExtendedSettings) -> Cohort:
@@ -109,8 +108,8 @@ def _labs(engine: Engine) -> Any:
 
 
 def _valid(events: Any, ids: Sequence[int], settings: Glucose) -> Any:
-    chosen = events.filter(events.itemid.isin(ids), events.valuenum > settings.above)
-    return chosen if settings.at_most is None else chosen.filter(chosen.valuenum <= settings.at_most)
+    chosen = events.filter(events.itemid.isin(ids))
+    return chosen.filter(settings.within(chosen.valuenum).notnull())
 
 
 def _since(events: Any, settings: Glucose) -> Any:
@@ -125,8 +124,8 @@ def _since(events: Any, settings: Glucose) -> Any:
 
 def _glucose(measured: Any, cohort: Cohort) -> Floats:
     """(N, L): only what lies exactly on the grid, as the paper samples; equal times are averaged."""
-    width, steps = width_of(cohort.schema.step), cohort.schema.steps
-    found = columns(cells(measured, ["stay_id"], ["value"], "time", width, steps, "at"))
+    width, steps = step_seconds(cohort.schema.step), cohort.schema.steps
+    found = columns(to_steps(measured, ["stay_id"], ["value"], "time", width, steps, "at"))
     known = np.isin(found["stay_id"], cohort.stay_id)
     row = _rows(cohort.stay_id, found["stay_id"][known], "the cohort")
     grid = np.full((len(cohort), steps), np.nan)

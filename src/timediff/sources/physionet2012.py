@@ -6,7 +6,7 @@ Read as distributed (`set-a/132539.txt`, … with `Outcomes-a.txt`, in folders o
 import io
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
 
-from timediff.cohort import Cohort
+from timediff.data.arrays import Array, Floats
+from timediff.data.cohort import Cohort
+from timediff.data.schema import Feature, Schema, Split
 from timediff.errors import Problems, TimeDiffError
-from timediff.progress import Progress, silent
-from timediff.schema import Feature, Schema, Split
-from timediff.sources.chart import width_of
-from timediff.sources.extraction import Extraction, apply, columns
-from timediff.sources.grid import Rule, cells
-from timediff.sources.registry import Source
-from timediff.sources.texts import File, exact, fingerprint, in_process, number_in, read, read_texts, require_numbers
-from timediff.tables import Array, Floats
+from timediff.runtime.progress import Progress, silent
+from timediff.sources.base import Source, bundled
+from timediff.sources.extraction import (
+    Extraction,
+    File,
+    any_measured,
+    apply,
+    columns,
+    fingerprint,
+    on_grid,
+    to_resolution,
+)
+from timediff.sources.grid import Rule, step_seconds, to_steps
+from timediff.sources.physionet_files import exact, in_process, number_in, read, read_texts, require_numbers
+from timediff.sources.variables import Limits
 
 COLUMNS = ("RecordID", "minute", "Parameter", "Value")
 TEXT = {"Time": pa.string(), "Parameter": pa.string(), "Value": pa.float64()}
@@ -37,15 +46,12 @@ LAYOUT = "set-a.parquet or set-a/ (one 132539.txt a stay), with Outcomes-a.csv o
 
 
 @dataclass(frozen=True)
-class Variable:
-    """One series: of `parameters`, the first that has a value in the cell. Limits are on single measurements."""
+class PhysioNet2012Variable(Limits):
+    """One series: of `parameters`, the first that has a value in the step. Limits are on single measurements."""
 
     name: str
     parameters: tuple[str, ...]
-    above: float | None = None
-    at_least: float | None = None
-    at_most: float | None = None
-    total: bool = False  # a cell holds the sum of its measurements, whatever the rule for the others is
+    total: bool = False  # a step holds the sum of its measurements, whatever the rule for the others is
     unit: str | None = None
     resolution: float | None = None
 
@@ -57,10 +63,10 @@ class Variable:
 
 
 @dataclass(frozen=True)
-class Settings:
+class PhysioNet2012Settings:
     step: str
     steps: int
-    variable: tuple[Variable, ...]
+    variable: tuple[PhysioNet2012Variable, ...]
     rule: Rule = "last"
     observed: bool = False  # drop stays that have no value at all on the grid, though they have other measurements
     test: float = 0.25
@@ -68,7 +74,7 @@ class Settings:
     @property
     def width(self) -> int:
         """Minutes of a step."""
-        width = width_of(self.step)
+        width = step_seconds(self.step)
         if width < 60 or width % 60:
             raise TimeDiffError(f"step is {self.step!r}; times here are minutes: expected whole ones, such as 30min.")
         return width // 60
@@ -100,42 +106,45 @@ class Set:
         return [*self.recordings, self.outcomes]
 
 
-def extract(source: str, settings: Settings, progress: Progress = silent) -> Extraction:
-    sets = find(Path(source))
-    schema = settings.schema([one.name for one in sets])
-    with in_process() as backend:
-        tables = [_events(one, backend) for one in sets]
-        stays = [_stays(one, table) for one, table in zip(sets, tables, strict=True)]
-        order = np.argsort(np.concatenate(stays))
-        stay_id = np.concatenate(stays)[order]
-        origin = np.repeat(np.arange(float(len(sets))), [len(ids) for ids in stays])[order]
-        if twice := stay_id[1:][stay_id[1:] == stay_id[:-1]].tolist():
-            raise TimeDiffError(
-                f"{source}: {len(twice)} stays are in two sets, such as {twice[0]}; give one set alone."
-            )
-        together = tables[0] if len(tables) == 1 else ibis.union(*tables)
-        events = backend.create_table("events", together, temp=True)  # read and converted once, asked many times
-        series = _series(events, stay_id, settings)
-        measured = events.filter(events.parameter.notin(["", *DESCRIPTORS]), events.value.notnull())
-        any_measured = np.isin(stay_id, columns(measured.select("stay_id").distinct())["stay_id"])
-        static = _descriptors(events, stay_id)
-        version = f"DuckDB {backend.version}"
+class PhysioNet2012(Source[PhysioNet2012Settings]):
+    settings = PhysioNet2012Settings
+    defaults = bundled("physionet2012")
 
-    static |= {"set": origin} if len(sets) > 1 else {}
-    static["died"] = _deaths([one.outcomes for one in sets], stay_id)
-    rules = {"a known outcome": ~np.isnan(static["died"]), "at least one measurement": any_measured}
-    if settings.observed:
-        observed = np.any([~np.isnan(values).all(axis=1) for values in series.values()], axis=0)
-        rules["at least one value on the grid"] = observed
-    kept, dropped = apply(rules)
-    cohort = Cohort(
-        schema,
-        stay_id[kept],
-        {name: values[kept] for name, values in series.items()},
-        {name: values[kept] for name, values in static.items()},
-    )
-    facts = {"engine": version, "source_sha256": fingerprint(file for one in sets for file in one.files())}
-    return Extraction(cohort, len(stay_id), dropped, facts)
+    def extract(self, source: str, settings: PhysioNet2012Settings, progress: Progress = silent) -> Extraction:
+        sets = find(Path(source))
+        schema = settings.schema([one.name for one in sets])
+        with in_process() as backend:
+            tables = [_events(one, backend) for one in sets]
+            stays = [_stays(one, table) for one, table in zip(sets, tables, strict=True)]
+            order = np.argsort(np.concatenate(stays))
+            stay_id = np.concatenate(stays)[order]
+            origin = np.repeat(np.arange(float(len(sets))), [len(ids) for ids in stays])[order]
+            if twice := stay_id[1:][stay_id[1:] == stay_id[:-1]].tolist():
+                raise TimeDiffError(
+                    f"{source}: {len(twice)} stays are in two sets, such as {twice[0]}; give one set alone."
+                )
+            together = tables[0] if len(tables) == 1 else ibis.union(*tables)
+            events = backend.create_table("events", together, temp=True)  # read and converted once, asked many times
+            series = _series(events, stay_id, settings)
+            measured = events.filter(events.parameter.notin(["", *DESCRIPTORS]), events.value.notnull())
+            measured_ever = np.isin(stay_id, columns(measured.select("stay_id").distinct())["stay_id"])
+            static = _descriptors(events, stay_id)
+            version = f"DuckDB {backend.version}"
+
+        static |= {"set": origin} if len(sets) > 1 else {}
+        static["died"] = _deaths([one.outcomes for one in sets], stay_id)
+        rules = {"a known outcome": ~np.isnan(static["died"]), "at least one measurement": measured_ever}
+        if settings.observed:
+            rules["at least one value on the grid"] = any_measured(series)
+        kept, dropped = apply(rules)
+        cohort = Cohort(
+            schema,
+            stay_id[kept],
+            {name: values[kept] for name, values in series.items()},
+            {name: values[kept] for name, values in static.items()},
+        )
+        facts = {"engine": version, "source_sha256": fingerprint(file for one in sets for file in one.files())}
+        return Extraction(cohort, len(stay_id), dropped, facts)
 
 
 def find(path: Path) -> list[Set]:
@@ -228,34 +237,27 @@ def _stays(one: Set, events: Any) -> Array:
     return np.array([number_in(file) for file in one.recordings])  # a stay without any line is one too
 
 
-def _series(events: Any, stay_id: Array, settings: Settings) -> dict[str, Floats]:
+def _series(events: Any, stay_id: Array, settings: PhysioNet2012Settings) -> dict[str, Floats]:
     """Series (N, L) by name."""
     slots = [(v, parameter) for v in settings.variable for parameter in reversed(v.parameters)]
     width = settings.width
     grids = {v.name: np.full((len(stay_id), settings.steps), np.nan) for v in settings.variable}
     by_rule: dict[Rule, list[Any]] = {}
     for slot, (variable, parameter) in enumerate(slots):
-        chosen = events.filter(events.parameter == parameter, events.value.notnull(), *_valid(events.value, variable))
+        chosen = events.filter(events.parameter == parameter)
+        chosen = chosen.filter(variable.within(chosen.value).notnull())
         chosen = chosen.select("stay_id", "minute", "value", slot=ibis.literal(slot, "int64"))
         by_rule.setdefault("sum" if variable.total else settings.rule, []).append(chosen)
     for rule, parts in by_rule.items():
         measured = parts[0] if len(parts) == 1 else ibis.union(*parts)
-        found = columns(cells(measured, ["stay_id", "slot"], ["value"], "minute", width, settings.steps, rule))
-        row, step = np.searchsorted(stay_id, found["stay_id"]), found["step"].astype(np.int64)
+        found = columns(to_steps(measured, ["stay_id", "slot"], ["value"], "minute", width, settings.steps, rule))
+        # Rounded, so that a sum does not tell in which order its terms were added.
+        found["value"] = to_resolution(found["value"], None)
         for slot, (variable, _) in enumerate(slots):  # the preferred parameter comes last and overwrites
-            mine = found["slot"] == slot
-            # Rounded, so that a sum does not tell in which order its terms were added.
-            grids[variable.name][row[mine], step[mine]] = np.round(found["value"][mine], 9)
+            rows = {name: column[found["slot"] == slot] for name, column in found.items()}
+            grid = on_grid(stay_id, settings.steps, rows, rows["value"])
+            grids[variable.name] = np.where(np.isnan(grid), grids[variable.name], grid)
     return grids
-
-
-def _valid(value: Any, variable: Variable) -> Iterator[Any]:
-    if variable.above is not None:
-        yield value > variable.above
-    if variable.at_least is not None:
-        yield value >= variable.at_least
-    if variable.at_most is not None:
-        yield value <= variable.at_most
 
 
 def _descriptors(events: Any, stay_id: Array) -> dict[str, Array]:
@@ -273,7 +275,7 @@ def _descriptors(events: Any, stay_id: Array) -> dict[str, Array]:
 
 
 def _deaths(outcomes: Sequence[File], stay_id: Array) -> Floats:
-    """In-hospital death, 0 or 1; NaN where it is not told."""
+    """In-hospital death, 0 or 1; NaN where it is not known."""
     died = np.full(len(stay_id), np.nan)
     wanted = {"RecordID": pa.int64(), DEATH: pa.float64()}
     for file in outcomes:
@@ -287,6 +289,3 @@ def _deaths(outcomes: Sequence[File], stay_id: Array) -> Floats:
         known = np.isin(record, stay_id) & np.isin(death, (0, 1))
         died[np.searchsorted(stay_id, record[known])] = death[known]
     return died
-
-
-PHYSIONET2012 = Source(Settings, extract)

@@ -12,16 +12,16 @@ import ibis
 import numpy as np
 import pyarrow as pa
 
-from timediff.cohort import Cohort
+from timediff.data.arrays import Array
+from timediff.data.cohort import Cohort
+from timediff.data.schema import Feature, Schema, Split
 from timediff.errors import TimeDiffError
-from timediff.progress import Progress, silent
-from timediff.schema import Feature, Schema, Split
-from timediff.sources.chart import width_of
-from timediff.sources.extraction import Extraction, apply, columns, gridded
-from timediff.sources.grid import Rule, cells
-from timediff.sources.registry import Source
-from timediff.sources.texts import exact, fingerprint, in_process, read, read_texts, require_numbers
-from timediff.tables import Array
+from timediff.runtime.progress import Progress, silent
+from timediff.sources.base import Source, bundled
+from timediff.sources.extraction import Extraction, any_measured, apply, columns, fingerprint, on_grid
+from timediff.sources.grid import Rule, step_seconds, to_steps
+from timediff.sources.physionet_files import exact, in_process, read, read_texts, require_numbers
+from timediff.sources.variables import Limits
 
 HOUR, SEPSIS = "ICULOS", "SepsisLabel"
 DESCRIPTORS = ("Age", "Gender")
@@ -29,18 +29,23 @@ LAYOUT = "one p000001.psv a patient, or a .parquet file with patient_id and the 
 
 
 @dataclass(frozen=True)
-class Variable:
+class PhysioNet2019Variable:
     name: str  # of a column
     unit: str | None = None
     bounds: tuple[float, float] | None = None  # what lies outside does not count
 
+    @property
+    def limits(self) -> Limits:
+        low, high = self.bounds or (None, None)
+        return Limits(at_least=low, at_most=high)
+
 
 @dataclass(frozen=True)
-class Settings:
+class PhysioNet2019Settings:
     step: str  # whole hours, such as "1h"
     steps: int  # counted from the first row
     hours: int  # a stay has at least so many rows
-    variable: tuple[Variable, ...]
+    variable: tuple[PhysioNet2019Variable, ...]
     rule: Rule = "last"  # rows are an hour apart, so it matters only for longer steps
     test: float = 0.25
 
@@ -57,51 +62,55 @@ class Settings:
     @property
     def width(self) -> int:
         """Hours of a step."""
-        width = width_of(self.step)
+        width = step_seconds(self.step)
         if width < 3600 or width % 3600:
             raise TimeDiffError(
                 f"step is {self.step!r}; the challenge has hourly rows: expected whole hours, such as 1h."
             )
         return width // 3600
 
-    def _bounds(self, variable: Variable) -> tuple[float, float] | None:
+    def _bounds(self, variable: PhysioNet2019Variable) -> tuple[float, float] | None:
         return None if self.rule == "sum" else variable.bounds
 
 
-def extract(source: str, settings: Settings, progress: Progress = silent) -> Extraction:
-    files = find(Path(source))
-    names = [v.name for v in settings.variable]
-    with in_process() as backend:
-        rows = _rows(files, [*names, *DESCRIPTORS, HOUR, SEPSIS], backend)
-        label = rows[SEPSIS] == 1
-        stays = rows.group_by("stay_id").agg(
-            first=rows[HOUR].min(),
-            rows=rows.count(),
-            told=rows[SEPSIS].notnull().any().cast("int64"),
-            sepsis=label.any().fill_null(False).cast("float64"),
-            Age=rows.Age.max(where=rows.Age >= 0),
-            Gender=rows.Gender.max(where=rows.Gender.isin([0, 1])),
-        )
-        everyone = columns(stays.order_by("stay_id"))
-        timed = rows.join(stays.select("stay_id", "first"), "stay_id")
-        timed = timed.mutate(
-            hour=timed[HOUR] - timed["first"], **{v.name: _counted(timed, v) for v in settings.variable}
-        )
-        found = columns(cells(timed, ["stay_id"], names, "hour", settings.width, settings.steps, settings.rule))
-        version = f"DuckDB {backend.version}"
+class PhysioNet2019(Source[PhysioNet2019Settings]):
+    settings = PhysioNet2019Settings
+    defaults = bundled("physionet2019")
 
-    stay_id: Array = everyone["stay_id"]
-    series = gridded(settings.schema, stay_id, found, set())
-    rules = {
-        f"a record of at least {settings.hours} h": everyone["rows"] >= settings.hours,
-        "a known outcome": everyone["told"].astype(bool),
-        "at least one measurement": np.any([~np.isnan(v).all(axis=1) for v in series.values()], axis=0),
-    }
-    kept, dropped = apply(rules)
-    static = {name: everyone[name][kept].astype(np.float64) for name in (*DESCRIPTORS, "sepsis")}
-    cohort = Cohort(settings.schema, stay_id[kept], {name: values[kept] for name, values in series.items()}, static)
-    facts = {"engine": version, "source_sha256": fingerprint(read(path) for path in files)}
-    return Extraction(cohort, len(stay_id), dropped, facts)
+    def extract(self, source: str, settings: PhysioNet2019Settings, progress: Progress = silent) -> Extraction:
+        files = find(Path(source))
+        names = [v.name for v in settings.variable]
+        with in_process() as backend:
+            rows = _rows(files, [*names, *DESCRIPTORS, HOUR, SEPSIS], backend)
+            label = rows[SEPSIS] == 1
+            stays = rows.group_by("stay_id").agg(
+                first=rows[HOUR].min(),
+                rows=rows.count(),
+                labelled=rows[SEPSIS].notnull().any().cast("int64"),
+                sepsis=label.any().fill_null(False).cast("float64"),
+                Age=rows.Age.max(where=rows.Age >= 0),
+                Gender=rows.Gender.max(where=rows.Gender.isin([0, 1])),
+            )
+            everyone = columns(stays.order_by("stay_id"))
+            timed = rows.join(stays.select("stay_id", "first"), "stay_id")
+            timed = timed.mutate(
+                hour=timed[HOUR] - timed["first"], **{v.name: v.limits.within(timed[v.name]) for v in settings.variable}
+            )
+            found = columns(to_steps(timed, ["stay_id"], names, "hour", settings.width, settings.steps, settings.rule))
+            version = f"DuckDB {backend.version}"
+
+        stay_id: Array = everyone["stay_id"]
+        series = {name: on_grid(stay_id, settings.steps, found, found[name]) for name in names}
+        rules = {
+            f"a record of at least {settings.hours} h": everyone["rows"] >= settings.hours,
+            "a known outcome": everyone["labelled"].astype(bool),
+            "at least one measurement": any_measured(series),
+        }
+        kept, dropped = apply(rules)
+        static = {name: everyone[name][kept].astype(np.float64) for name in (*DESCRIPTORS, "sepsis")}
+        cohort = Cohort(settings.schema, stay_id[kept], {name: values[kept] for name, values in series.items()}, static)
+        facts = {"engine": version, "source_sha256": fingerprint(read(path) for path in files)}
+        return Extraction(cohort, len(stay_id), dropped, facts)
 
 
 def find(path: Path) -> list[Path]:
@@ -132,11 +141,3 @@ def _rows(files: list[Path], names: list[str], backend: Any) -> Any:
             table.select(stay_id=table.patient_id.cast("int64"), **{HOUR: table[HOUR].cast("int64")}, **values)
         )
     return parts[0] if len(parts) == 1 else ibis.union(*parts)
-
-
-def _counted(rows: Any, variable: Variable) -> Any:
-    column = rows[variable.name]
-    return column if variable.bounds is None else ibis.cases((column.between(*variable.bounds), column))
-
-
-PHYSIONET2019 = Source(Settings, extract)

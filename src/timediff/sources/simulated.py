@@ -1,7 +1,7 @@
 """A simulated ICU: vital signs, missingness, age, sex and in-hospital death, all driven by one latent severity.
 
 Nothing here is a patient, so the demo, the tests and the benchmarks can go anywhere. The numbers are chosen to look
-like an adult ICU (means, spreads, autocorrelation, charting gaps); they are fitted to no data set.
+like an adult ICU (means, standard deviations, autocorrelation, charting gaps); they are fitted to no data set.
 """
 
 from collections.abc import Iterator
@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from timediff import seeding
-from timediff.cohort import Cohort, concatenate, table_writer
+from timediff.data.arrays import Array, Floats
+from timediff.data.cohort import Cohort, concatenate, table_writer
+from timediff.data.schema import Feature, Schema, Split
 from timediff.errors import TimeDiffError
-from timediff.files import new_folder
-from timediff.progress import Progress, silent
-from timediff.schema import Feature, Schema, Split
-from timediff.tables import Array, Floats
+from timediff.runtime import seeding
+from timediff.runtime.files import new_folder
+from timediff.runtime.progress import Progress, silent
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Vital:
     feature: Feature
     mean: float
     between: float  # standard deviation of a stay's own level
-    within: float  # standard deviation of the wandering about that level
+    within: float  # standard deviation of the fluctuation about that level
     severity: float  # shift for one standard deviation of severity
-    shared: float  # share of the wandering that all vital signs have in common (with sign)
+    shared: float  # correlation with the fluctuation common to all vital signs
     missing: float  # missing rate of a stay of average severity
 
 
@@ -43,7 +43,7 @@ VITALS = (
     _vital("temperature", "°C", 31, 42, 0.1, 36.9, 0.35, 0.25, 0.12, 0.3, 0.66),
     _vital("spo2", "%", 60, 100, 1, 97.6, 1.2, 1.2, -1.1, -0.3, 0.08),
 )
-PERSISTENCE = 0.9  # of severity and of the wandering, from one hour to the next
+PERSISTENCE = 0.9  # of severity and of the fluctuations, from one hour to the next
 DEATH_INTERCEPT = -3.6  # about 13 % die
 BLOCK = 10_000  # stays simulated at a time
 
@@ -89,18 +89,19 @@ def _block(rng: np.random.Generator, first_id: int, stays: int, steps: int, step
     sex = (rng.random(stays) < 0.56).astype(np.float64)
     trend = rng.normal(0, 0.5, (stays, 1)) * np.linspace(-0.5, 0.5, steps)  # some recover, some worsen
     level = rng.normal(0, 0.8, (stays, 1)) + 0.01 * (age[:, None] - 64)
-    severity = level + trend + 0.35 * _wander(rng, stays, steps, keep)  # (N, L)
-    common = _wander(rng, stays, steps, keep)
+    severity = level + trend + 0.35 * _autoregression(rng, stays, steps, keep)  # (N, L)
+    common = _autoregression(rng, stays, steps, keep)
 
     series: dict[str, Floats] = {}
     for vital in VITALS:
-        own = np.sqrt(0.7) * _wander(rng, stays, steps, keep) + np.sqrt(0.3) * rng.standard_normal((stays, steps))
-        wander = vital.shared * common + np.sqrt(1 - vital.shared**2) * own
+        slow, fast = _autoregression(rng, stays, steps, keep), rng.standard_normal((stays, steps))
+        own = np.sqrt(0.7) * slow + np.sqrt(0.3) * fast
+        fluctuation = vital.shared * common + np.sqrt(1 - vital.shared**2) * own
         base = vital.mean + vital.between * rng.normal(size=(stays, 1))
         if vital.feature.name == "mbp":
             base = series["dbp"] + (series["sbp"] - series["dbp"]) / 3
-        series[vital.feature.name] = base + vital.severity * severity + vital.within * wander
-    # A pressure wave is at least 10 mmHg high, whatever the draws say; saturation bends below its ceiling of 100 %.
+        series[vital.feature.name] = base + vital.severity * severity + vital.within * fluctuation
+    # A pressure wave is at least 10 mmHg high, whatever the noise says; saturation bends below its ceiling of 100 %.
     series["sbp"] = np.maximum(series["sbp"], series["dbp"] + 10)
     series["spo2"] = 100 - np.log1p(np.exp(1.2 * (100 - series["spo2"]))) / 1.2
     for vital in VITALS:
@@ -114,7 +115,7 @@ def _block(rng: np.random.Generator, first_id: int, stays: int, steps: int, step
     return Cohort(schema(steps, step), np.arange(first_id, first_id + stays), series, static)
 
 
-def _wander(rng: np.random.Generator, stays: int, steps: int, keep: float) -> Floats:
+def _autoregression(rng: np.random.Generator, stays: int, steps: int, keep: float) -> Floats:
     """A stationary first-order autoregression of unit variance, (N, L)."""
     shocks = rng.standard_normal((steps, stays))
     shocks[1:] *= np.sqrt(1 - keep**2)
@@ -132,7 +133,7 @@ def _measured(rng: np.random.Generator, vital: Vital, true: Floats, severity: Fl
     values = np.clip(np.round(true, decimals), *feature.bounds)
     logit = np.log(vital.missing / (1 - vital.missing)) - 0.6 * severity
     # Half of the odds come in spells: a gap in charting lasts.
-    spells = _wander(rng, len(true), true.shape[1], keep**4)
+    spells = _autoregression(rng, len(true), true.shape[1], keep**4)
     values[rng.random(true.shape) < _sigmoid(logit + 1.0 * spells - 0.2)] = np.nan
     return values
 

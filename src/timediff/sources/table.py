@@ -18,33 +18,37 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from timediff.cohort import Cohort
+from timediff.data.arrays import Array, Floats
+from timediff.data.cohort import Cohort
+from timediff.data.schema import Schema
 from timediff.errors import Problems, TimeDiffError
-from timediff.progress import Progress, silent
-from timediff.schema import Schema
-from timediff.sources.engines import Files, connect
-from timediff.sources.extraction import Extraction, apply, columns
-from timediff.sources.grid import Rule, cells
-from timediff.sources.registry import Source
-from timediff.sources.table_reading import Reading, identity, many, time_of, value_of, wrong
-from timediff.sources.table_settings import UNITS, Entry, TableSettings
-from timediff.tables import Array, Floats
+from timediff.runtime.progress import Progress, silent
+from timediff.sources.base import Source, bundled
+from timediff.sources.engines import Files, connect, csv_relation, parquet_relation
+from timediff.sources.extraction import Extraction, any_measured, apply, check_bounds, columns, many, on_grid
+from timediff.sources.grid import Rule, to_steps
+from timediff.sources.table_reading import Reading, identity, time_of, value_of, wrong
+from timediff.sources.table_settings import UNITS, TableFeature, TableSettings
 
 
-def extract(source: str, settings: TableSettings, progress: Progress = silent) -> Extraction:
-    schema = settings.schema
-    if found := settings.problems():
-        raise Problems("table settings", found)
-    path = _file(Path(source))
-    beside = None if settings.static is None else _file(path.parent / settings.static)
-    with connect(str(path.parent), progress) as engine:
-        assert isinstance(engine, Files)
-        main = _opened(engine, path, "table_main", settings)
-        static = None if beside is None else _opened(engine, beside, "table_static", settings)
-        homes = _homes(settings, main, static, path, beside)
-        main = _kept(engine, main.select(_needed(settings, main)), "timediff_rows", path)
-        static = static if static is None or beside is None else _kept(engine, static, "timediff_static", beside)
-        return _extracted(engine, settings, schema, main, static, homes)
+class TableSource(Source[TableSettings]):
+    settings = TableSettings
+    defaults = bundled("table")
+
+    def extract(self, source: str, settings: TableSettings, progress: Progress = silent) -> Extraction:
+        schema = settings.schema
+        if found := settings.problems():
+            raise Problems("table settings", found)
+        path = _file(Path(source))
+        beside = None if settings.static is None else _file(path.parent / settings.static)
+        with connect(str(path.parent), progress) as engine:
+            assert isinstance(engine, Files)
+            main = _opened(engine, path, "table_main", settings)
+            static = None if beside is None else _opened(engine, beside, "table_static", settings)
+            homes = _homes(settings, main, static, path, beside)
+            main = _kept(engine, main.select(_needed(settings, main)), "timediff_rows", path)
+            static = static if static is None or beside is None else _kept(engine, static, "timediff_static", beside)
+            return _extracted(engine, settings, schema, main, static, homes)
 
 
 def _extracted(
@@ -97,7 +101,7 @@ def _extracted(
     rules = {}
     if settings.origin not in ("first", "zero"):
         rules[f"a known start ({settings.origin})"] = ~np.isnan(origin)
-    rules["at least one measurement on the grid"] = _any(series)
+    rules["at least one measurement on the grid"] = any_measured(series)
     if settings.hours is not None:
         rules[f"measured for at least {settings.hours:g} h"] = last - origin >= settings.hours * UNITS["h"]
     for feature in schema.static:
@@ -122,21 +126,16 @@ def _file(path: Path) -> Path:
 
 def _opened(engine: Files, path: Path, view: str, settings: TableSettings) -> Any:
     """A file as an Ibis table; all columns of a CSV are text."""
-    quoted = str(path).replace("'", "''")
     engine.read.append(path)
     if path.suffix.lower() == ".parquet":
         try:
             pq.read_schema(path)
         except (pa.ArrowException, OSError) as error:
             raise Problems(path.name, [f"not a readable Parquet file ({str(error).splitlines()[0]})"]) from error
-        relation = f"read_parquet('{quoted}')"
+        relation = parquet_relation(path)
     else:
-        names = [name.replace("'", "''") for name in _header(path, settings.separator)]
-        typed = ", ".join(f"'{name}': 'VARCHAR'" for name in names)
-        relation = (
-            f"read_csv('{quoted}', header=true, auto_detect=false, delim='{settings.separator}', quote='\"', "
-            f"escape='\"', columns={{{typed}}})"
-        )
+        types = dict.fromkeys(_header(path, settings.separator), "VARCHAR")
+        relation = csv_relation(path, types, settings.separator)
     # Times without a zone are read as they stand; those with one all come to the same clock.
     engine.backend.raw_sql("SET TimeZone = 'UTC'")
     engine.backend.raw_sql(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT * FROM {relation}")
@@ -211,14 +210,14 @@ def _homes(settings: TableSettings, main: Any, static: Any, path: Path, beside: 
     return homes
 
 
-def _raw(main: Any, entry: Entry, settings: TableSettings) -> Any:
+def _raw(main: Any, entry: TableFeature, settings: TableSettings) -> Any:
     """A feature's values in the table's rows, null in rows of another variable."""
     if settings.layout == "wide":
         return main[entry.place]
     return ibis.ifelse(main[settings.variable].cast("string") == entry.place, main[settings.value], ibis.null())
 
 
-def _unheard(main: Any, settings: TableSettings, entries: Sequence[Entry]) -> list[str]:
+def _unheard(main: Any, settings: TableSettings, entries: Sequence[TableFeature]) -> list[str]:
     names = main[settings.variable].cast("string")
     known = {str(name) for name in main.select(name=names).distinct().to_pyarrow()["name"].to_pylist()}
     return [
@@ -254,7 +253,7 @@ def _one_a_stay(table: Any, stay: Reading, readings: dict[str, Reading]) -> dict
 def _series(
     engine: Files, settings: TableSettings, schema: Schema, measured: Any, stay_id: Array, origin: Floats
 ) -> dict[str, Floats]:
-    """The cells of each feature in (N, L) arrays."""
+    """Each feature in an (N, L) array."""
     known = ~np.isnan(origin)
     starts = pa.table({"stay_id": stay_id[known], "origin": origin[known].astype(np.int64)})
     starts = engine.backend.create_table("timediff_starts", starts, temp=True, overwrite=True)
@@ -264,17 +263,16 @@ def _series(
     for name, entry in temporal.items():
         rule_of = "class" if entry.feature.discrete else entry.rule or settings.rule
         by_rule.setdefault(rule_of, []).append(name)
-    series = {feature.name: np.full((len(stay_id), schema.steps), np.nan) for feature in schema.temporal}
+    values = {}
     for rule, names in by_rule.items():
         chosen = timed.select("stay_id", "time", *names)
         if rule == "class":  # two classes at one time have no mean: the later one in the list counts
             chosen = chosen.group_by(["stay_id", "time"]).agg(**{name: chosen[name].max() for name in names})
-        of_cell = cast(Rule, "last" if rule == "class" else rule)
-        found = columns(cells(chosen, ["stay_id"], names, "time", settings.width, settings.steps, of_cell))
-        row, step = np.searchsorted(stay_id, found["stay_id"]), found["step"].astype(np.int64)
+        of_step = cast(Rule, "last" if rule == "class" else rule)
+        found = columns(to_steps(chosen, ["stay_id"], names, "time", settings.width, settings.steps, of_step))
         for name in names:
-            series[temporal[name].name][row, step] = found[name].astype(np.float64)
-    return series
+            values[temporal[name].name] = on_grid(stay_id, settings.steps, found, found[name])
+    return {feature.name: values[feature.name] for feature in schema.temporal}
 
 
 def _placed(stay_id: Array, keys: Array, values: Array) -> Array:
@@ -284,27 +282,6 @@ def _placed(stay_id: Array, keys: Array, values: Array) -> Array:
     return placed
 
 
-def _any(series: dict[str, Floats]) -> Array:
-    return np.asarray(np.any([~np.isnan(grid).all(axis=1) for grid in series.values()], axis=0))
-
-
-def check_bounds(cohort: Cohort) -> None:
-    found = []
-    for feature in cohort.schema.features:
-        if feature.bounds is not None:
-            values, (low, high) = cohort.values(feature.name), feature.bounds
-            if count := int(((values < low) | (values > high)).sum()):
-                found.append(
-                    f"feature {feature.name!r}: {many(count, 'value')} outside its bounds {low:g} to {high:g}; "
-                    "widen them, or set above, below or at_most so that such values do not count"
-                )
-    if found:
-        raise Problems("table", found)
-
-
 def _nearest(name: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(map(repr, list(known)[:8]))}"
-
-
-TABLE = Source(TableSettings, extract)

@@ -1,13 +1,13 @@
 """How a column of any table is read: what it means, and which values it cannot mean."""
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import ibis
 
-from timediff.sources.table_settings import UNITS, Entry, TableSettings
+from timediff.sources.extraction import many
+from timediff.sources.table_settings import UNITS, TableFeature, TableSettings
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def time_of(table: Any, column: str, settings: TableSettings) -> Reading:
     )
 
 
-def value_of(raw: Any, entry: Entry, settings: TableSettings, home: str) -> Reading:
+def value_of(raw: Any, entry: TableFeature, settings: TableSettings, home: str) -> Reading:
     """A feature as numbers: those within its limits, the index of its class, or a patient's id."""
     if entry.role == "patient":
         return identity(raw, settings, entry.place)
@@ -71,9 +71,7 @@ def value_of(raw: Any, entry: Entry, settings: TableSettings, home: str) -> Read
         return Reading(label, raw, index, raw.notnull() & index.isnull() & ~absent, expected)
     wrong = raw.notnull() & (number.isnull() | number.isinf())
     value = ibis.ifelse(number.isnan(), ibis.null(), number)
-    for limit, holds in ((entry.above, operator.gt), (entry.below, operator.lt), (entry.at_most, operator.le)):
-        value = value if limit is None else ibis.ifelse(holds(value, limit), value, ibis.null())
-    return Reading(label, raw, value, wrong, 'a number (what means "no value" is listed in missing)')
+    return Reading(label, raw, entry.within(value), wrong, 'a number (what means "no value" is listed in missing)')
 
 
 def present(raw: Any, settings: TableSettings) -> Any:
@@ -110,7 +108,3 @@ def wrong(table: Any, readings: Sequence[Reading], stay: Reading) -> list[str]:
     if row["nobody"]:
         found.append(f"{stay.label}: {many(row['nobody'], 'row')} without a stay; every row belongs to one")
     return found
-
-
-def many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

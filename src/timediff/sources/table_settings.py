@@ -1,19 +1,19 @@
 """The settings of any table: which column is what, and on which grid."""
 
 from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from typing import Literal, cast
 
-from timediff.schema import Feature, Kind, Role, Schema, Scope, Split
-from timediff.sources.chart import width_of
-from timediff.sources.grid import Rule
+from timediff.data.schema import Feature, Kind, Role, Schema, Scope, Split
+from timediff.sources.grid import Rule, rule_problems, step_problems, step_seconds
+from timediff.sources.variables import Limits
 
-TICKS = 1_000_000  # times are counted in microseconds: whole numbers, on which cells have sharp edges
+TICKS = 1_000_000  # times are counted in microseconds: whole numbers, at which a step begins exactly
 UNITS = {"h": 3600 * TICKS, "min": 60 * TICKS, "s": TICKS}
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A feature, where it stands in the table, and what of it counts: above < value < below, value ≤ at_most."""
+class TableFeature(Limits):
+    """A feature, where it stands in the table, and its plausible range."""
 
     name: str
     from_: str | None = None  # its column in a wide table, its variable in a long one; the name unless given
@@ -24,9 +24,6 @@ class Entry:
     bounds: tuple[float, float] | None = None
     resolution: float | None = None
     classes: tuple[str, ...] | tuple[int, ...] = ()
-    above: float | None = None
-    below: float | None = None
-    at_most: float | None = None
     rule: str | None = None  # of this feature, where it is not the table's
 
     @property
@@ -47,7 +44,7 @@ class TableSettings:
     time: str  # the column that says when
     step: str  # of the grid, such as "1h" or "30min"
     steps: int
-    feature: tuple[Entry, ...]
+    feature: tuple[TableFeature, ...]
     variable: str | None = None  # long: the column that says what was measured
     value: str | None = None  # long: the column with its value
     time_unit: Literal["timestamp", "h", "min", "s", "step"] = "timestamp"
@@ -68,7 +65,7 @@ class TableSettings:
 
     @property
     def width(self) -> int:
-        return width_of(self.step) * TICKS
+        return step_seconds(self.step) * TICKS
 
     def problems(self) -> list[str]:
         found = []
@@ -82,16 +79,8 @@ class TableSettings:
             found.append(
                 'origin = "zero" needs times counted from the start of a stay: set time_unit to h, min, s or step'
             )
-        found += [
-            f"feature {entry.name!r}: rule is {entry.rule!r}; expected one of {', '.join(get_args(Rule))}"
-            for entry in self.feature
-            if entry.rule not in (None, *get_args(Rule))
-        ]
+        for feature in self.feature:
+            found += rule_problems(f"feature {feature.name!r}", feature.rule)
         if len(self.separator) != 1:
             found.append(f"separator is {self.separator!r}; expected one character")
-        try:
-            if self.width < TICKS:
-                found.append(f"step is {self.step!r}; expected at least one second")
-        except (KeyError, ValueError):
-            found.append(f"step is {self.step!r}; expected a duration in s, min, h or d, such as '1h'")
-        return found
+        return found + step_problems(self.step)

@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
-from timediff.files import explained, sha256, write_through
+from timediff.runtime.files import explained, sha256, write_through
 
 Tensors = Mapping[str, Tensor]
 

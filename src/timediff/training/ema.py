@@ -13,15 +13,15 @@ class EMA:
         self.decay = decay
         self.weights = {name: value.detach().clone() for name, value in network.state_dict().items()}
 
-    def share(self, updates: int) -> float:
+    def rate(self, updates: int) -> float:
         """How much of the new weights goes in after so many updates."""
         return 1 - min(self.decay, (1 + updates) / (10 + updates))
 
     @torch.no_grad()
-    def update(self, network: nn.Module, share: Tensor) -> None:
+    def update(self, network: nn.Module, rate: Tensor) -> None:
         current, kept = network.state_dict(), list(self.weights.values())
         change = torch._foreach_sub([current[name] for name in self.weights], kept)
-        torch._foreach_mul_(change, share)
+        torch._foreach_mul_(change, rate)
         torch._foreach_add_(kept, change)
 
     @torch.no_grad()

@@ -1,12 +1,11 @@
 """The training loop: Accelerate for devices and processes, and nothing in it that depends on when it was started.
 
-Order of stays and noise follow from (seed, number of the update), so a resumed run takes the very steps that an
+Order of stays and noise follow from (seed, number of the training step), so a resumed run takes the very steps that an
 uninterrupted one would have taken.
 """
 
-import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
@@ -14,144 +13,140 @@ import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
 
-from timediff import devices
-from timediff.capture import gpu_failures
-from timediff.config import TrainingSettings
-from timediff.errors import Lost, Stopped, TimeDiffError
-from timediff.progress import Progress, silent
+from timediff.data.batch import Batch
+from timediff.errors import Lost, Stopped
+from timediff.runtime import devices
+from timediff.runtime.cuda_graphs import gpu_failures
+from timediff.runtime.progress import Progress, Say, silent, unheard
+from timediff.settings.training import TrainingSettings
 from timediff.training.checkpoints import Checkpoints
-from timediff.training.ema import EMA
 from timediff.training.log import Log
-from timediff.training.processes import any_of, of_the_first
-from timediff.training.signals import stop_on_signals
-from timediff.training.turns import Turn
-from timediff.training.update import Update
+from timediff.training.objective import Objective
+from timediff.training.processes import any_process, broadcast
+from timediff.training.signals import Stop, stop_on_signals
+from timediff.training.state import TrainingState
+from timediff.training.step import TrainingStep
 from timediff.training.validation import Validation
 
-TOGETHER = 10  # updates after which many processes ask each other whether to stop
+ASK_EVERY = 10  # training steps after which many processes ask each other whether to stop
 
 
 def train(
     network: nn.Module,
-    turns: tuple[Turn, ...],
-    data: tuple[Tensor, ...],
+    objectives: Sequence[Objective],
+    data: Batch,
     settings: TrainingSettings,
     *,
     seed: int,
     folder: Path | None = None,
-    held_out: tuple[Tensor, ...] | None = None,
+    held_out: Batch | None = None,
     accelerator: Accelerator | None = None,
     progress: Progress = silent,
-    say: Callable[[str], None] = lambda line: None,
+    say: Say = unheard,
 ) -> dict[str, Tensor]:
     """Trains in place and returns the averaged weights; goes on from the newest checkpoint in `folder`.
 
-    With stays held out, the averaged weights with the lowest loss on them, that of the first turn, are returned.
+    With held-out stays, the averaged weights with the lowest loss on them, that of the first objective, are returned.
     """
     accelerator = accelerator or make_accelerator(settings)
     device = accelerator.device
-    data = tuple(part.to(device) for part in data)
     network.to(device).train()
-    ema = EMA(network, settings.ema)
-    optimizers = {_optimizer_part(turn): make_optimizer(turn.weights(network), settings) for turn in turns}
+    validation = Validation(network, objectives[0].loss, held_out.to(device), seed) if held_out else None
+    state = TrainingState.initial(network, objectives, settings, validation)
     checkpoints = Checkpoints(folder / "checkpoints", settings.keep) if folder else None
-    judge = None
-    if held_out:
-        judge = Validation(network, turns[0].objective, tuple(part.to(device) for part in held_out), seed)
-    with devices.first_first():
-        start = _restore(checkpoints, network, ema, optimizers, judge, say)
-    update = Update(
-        network, turns, data, list(optimizers.values()), ema, settings, seed=seed, accelerator=accelerator, say=say
-    )
+    with devices.main_process_first():
+        start = state.restore(checkpoints, say)
+    step = TrainingStep(
+        network, objectives, data.to(device), list(state.optimizers.values()), state.ema, settings,
+        seed=seed, accelerator=accelerator, say=say,
+    )  # fmt: skip
+    log = Log(folder, start) if folder and accelerator.is_main_process else None
+    loop = Loop(state, step, settings, accelerator, checkpoints, log, progress, start)
+    with (
+        stop_on_signals() as stop, log or nullcontext(), torch.random.fork_rng(), closing(step), gpu_failures(),
+        loop.saved_if_another_process_ends(),
+    ):  # fmt: skip
+        loop.run(stop)
+    return state.best_weights(say)
 
-    def save(step: int) -> None:
-        if checkpoints and accelerator.is_main_process:
-            checkpoints.write(
-                step,
-                {"model": network.state_dict(), "ema": ema.weights}
-                | {part: _flattened(optimizer) for part, optimizer in optimizers.items()}
-                | (judge.parts() if judge else {}),
-            )
 
-    log = Log(folder, start) if folder and accelerator.is_main_process else nullcontext()
-    alone = accelerator.num_processes == 1
-    since, clock, written, done, unlooked = 0, time.monotonic(), start, start, False
+class Loop:
+    """Training steps, and between them validation, log, checkpoints and the wish to stop."""
+
+    def __init__(
+        self, state: TrainingState, step: TrainingStep, settings: TrainingSettings, accelerator: Accelerator,
+        checkpoints: Checkpoints | None, log: Log | None, progress: Progress, start: int,
+    ) -> None:  # fmt: skip
+        self.state, self.step, self.settings, self.accelerator = state, step, settings, accelerator
+        self.checkpoints, self.log, self.progress = checkpoints, log, progress
+        self.done, self.saved = start, start
+        self._validating = False
+        self._logged, self._clock = start, time.monotonic()
+
+    def run(self, stop: Stop) -> None:
+        settings = self.settings
+        while self.done < settings.steps and not self.state.over(settings.patience):
+            self.step(self.done)
+            self.done += 1
+            if self.state.validation and (self.done % settings.validate_every == 0 or self.done == settings.steps):
+                self._validate(self.state.validation)
+            last = self.done == settings.steps or self.state.over(settings.patience)
+            loss = self._report(last) if self.done % settings.log_every == 0 or last else None
+            if loss is None:
+                self.progress(self.done, settings.steps)
+            stopping = not last and self._asked(stop)
+            saving = self.done % settings.checkpoint_every == 0 or last or stopping
+            if saving or loss is not None:
+                self._require_finite(loss or 0.0)
+            if saving:
+                self._save()
+            if stopping:
+                any_process(False, self.accelerator)  # none leaves before the main process has saved
+                raise Stopped(f"stopped at update {self.done:,} of {settings.steps:,}")
+
+    def _validate(self, validation: Validation) -> None:
+        self._validating = True
+        validation.look(self.state.ema.weights, self.done, lambda loss: broadcast(loss, self.accelerator))
+        self._validating = False
+
+    def _report(self, last: bool) -> float:
+        """Logs and shows the losses since the last time; returns their total."""
+        losses, settings, validation = self.step.take_losses(), self.settings, self.state.validation
+        stays = (self.done - self._logged) * settings.accumulate * self.step.batch
+        rate = stays / (time.monotonic() - self._clock)
+        if self.log:
+            seen = {"held_out": validation.latest} if validation and validation.seen else {}
+            lr = self.step.learning_rate(self.done - 1)
+            self.log.write(self.done, {**losses, **seen, "lr": lr, "stays_per_second": rate})
+        self._logged, self._clock = self.done, time.monotonic()
+        self.progress(settings.steps if last else self.done, settings.steps, loss=losses["total"], rate=rate)
+        return losses["total"]
+
+    def _asked(self, stop: Stop) -> bool:
+        """Whether to stop; all processes do so after the same training step."""
+        alone = self.accelerator.num_processes == 1
+        return (alone or self.done % ASK_EVERY == 0) and any_process(stop.requested, self.accelerator)
+
+    def _save(self) -> None:
+        if self.checkpoints and self.accelerator.is_main_process:
+            self.checkpoints.write(self.done, self.state.parts())
+        self.saved = self.done
+
+    def _require_finite(self, loss: float) -> None:
+        self.state.require_finite(loss, self.done, self.settings.lr, self.saved if self.checkpoints else 0)
 
     @contextmanager
-    def saved_if_alone() -> Iterator[None]:
-        """If another process has gone, what this one has is saved if it is whole: a turn is taken by all or by none."""
+    def saved_if_another_process_ends(self) -> Iterator[None]:
+        """Then what this one has is saved, if it is whole: an optimizer step is taken by all or by none."""
         try:
             yield
         except Lost:
-            if done > written and update.whole and accelerator.is_main_process:
-                if judge and unlooked:  # the first one's loss is what the others would have been told
-                    judge.look(ema.weights, done)
-                _require_numbers(0.0, network, done, settings, written if folder else None)
-                save(done)
+            if self.done > self.saved and self.step.complete and self.accelerator.is_main_process:
+                if self.state.validation and self._validating:  # its loss is what the others would have been given
+                    self.state.validation.look(self.state.ema.weights, self.done)
+                self._require_finite(0.0)
+                self._save()
             raise
-
-    with stop_on_signals() as stop, log, torch.random.fork_rng(), closing(update), gpu_failures(), saved_if_alone():
-        for step in range(start, settings.steps):
-            if judge and judge.over(settings.patience):
-                break
-            update(step)
-            since, done = since + 1, step + 1
-            if judge and (done % settings.validate_every == 0 or done == settings.steps):
-                unlooked = True
-                judge.look(ema.weights, done, lambda loss: of_the_first(loss, accelerator))
-                unlooked = False
-            last = done == settings.steps or bool(judge and judge.over(settings.patience))
-            means = {}
-            if done % settings.log_every == 0 or last:
-                means = update.take()
-                rate = since * settings.accumulate * update.batch / (time.monotonic() - clock)
-                if isinstance(log, Log):
-                    seen = {"held_out": judge.latest} if judge and judge.seen else {}
-                    log.write(done, {**means, **seen, "lr": update.rate(step), "stays_per_second": rate})
-                since, clock = 0, time.monotonic()
-            progress(
-                settings.steps if last else done,
-                settings.steps,
-                **({"loss": means["total"], "rate": rate} if means else {}),
-            )
-            asked = alone or done % TOGETHER == 0  # all stop after the same update
-            stopping = asked and not last and any_of(stop.requested, accelerator)
-            saving = done % settings.checkpoint_every == 0 or last or stopping
-            if means or saving:
-                _require_numbers(means.get("total", 0.0), network, done, settings, written if folder else None)
-            if saving:
-                save(done)
-                written = done
-            if stopping:
-                any_of(False, accelerator)  # none leaves before the first has saved
-                raise Stopped(f"stopped at update {done:,} of {settings.steps:,}")
-    if judge and judge.seen:
-        say(f"held-out loss was lowest after update {judge.best_step:,}: those weights are kept")
-        return judge.best
-    return ema.weights
-
-
-def make_optimizer(weights: list[nn.Parameter], settings: TrainingSettings) -> torch.optim.Adam:
-    """Adam, whose learning rate is a tensor: what is recorded once then follows its changes."""
-    device = weights[0].device
-    # A list and no weight decay: the order of parameters is the order of their states in a checkpoint.
-    return torch.optim.Adam(
-        weights, lr=torch.zeros((), device=device), betas=settings.betas,
-        fused=True, capturable=device.type == "cuda",
-    )  # fmt: skip
-
-
-def _require_numbers(
-    loss: float, network: nn.Module, done: int, settings: TrainingSettings, written: int | None
-) -> None:
-    """A loss or a weight that is no number is never saved."""
-    if math.isfinite(loss) and bool(torch.stack(torch._foreach_norm(list(network.parameters()))).isfinite().all()):
-        return
-    kept = "" if not written else f" The checkpoint of update {written:,} is sound."
-    raise TimeDiffError(
-        f"training broke down before update {done:,}: the loss or a weight is no longer a number. "
-        f"Start again with a lower training.lr than {settings.lr}.{kept}"
-    )
 
 
 def make_accelerator(settings: TrainingSettings) -> Accelerator:
@@ -163,38 +158,3 @@ def make_accelerator(settings: TrainingSettings) -> Accelerator:
     # Accelerate keeps its precision for the whole process; another fit in the same process may want another.
     AcceleratorState._reset_state(reset_partial_state=False)
     return Accelerator(mixed_precision=precision, cpu=cpu)
-
-
-def _restore(
-    checkpoints: Checkpoints | None,
-    network: nn.Module,
-    ema: EMA,
-    optimizers: dict[str, torch.optim.Adam],
-    judge: Validation | None,
-    say: Callable[[str], None],
-) -> int:
-    checkpoint = checkpoints.newest(say) if checkpoints else None
-    if checkpoint is None:
-        return 0
-    say(f"going on from update {checkpoint.step:,}")
-    network.load_state_dict(checkpoint.parts["model"])
-    ema.load(checkpoint.parts["ema"])
-    if judge and "validation" in checkpoint.parts:
-        judge.load(checkpoint.parts)
-    for part, optimizer in optimizers.items():
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, value in checkpoint.parts[part].items():
-            number, _, key = name.partition(".")
-            state.setdefault(int(number), {})[key] = value
-        optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
-    return checkpoint.step
-
-
-def _optimizer_part(turn: Turn) -> str:
-    """Of a checkpoint."""
-    return f"optimizer-{turn.name}" if turn.name else "optimizer"
-
-
-def _flattened(optimizer: torch.optim.Adam) -> dict[str, Tensor]:
-    state = optimizer.state_dict()["state"]
-    return {f"{number}.{key}": value for number, entry in state.items() for key, value in entry.items()}

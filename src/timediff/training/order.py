@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from timediff.seeding import stream
+from timediff.runtime.seeding import stream
 
 
 class Order:

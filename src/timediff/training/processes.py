@@ -1,14 +1,14 @@
-"""Many processes, one training: who computes what, and what they tell each other. Accelerate starts them."""
+"""Many processes, one training: who computes what, and what they agree on. Accelerate starts them."""
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor
 
-from timediff.devices import together
 from timediff.errors import TimeDiffError
+from timediff.runtime.devices import together
 
 
-def share_of(batch: int, accelerator: Accelerator) -> slice:
+def rows_of_process(batch: int, accelerator: Accelerator) -> slice:
     """The rows of each batch that this process computes."""
     if batch % accelerator.num_processes:
         raise TimeDiffError(
@@ -28,20 +28,20 @@ def average(value: Tensor, accelerator: Accelerator) -> None:
     value /= accelerator.num_processes
 
 
-def of_the_first(value: float, accelerator: Accelerator) -> float:
+def broadcast(value: float, accelerator: Accelerator) -> float:
     """The first process's value, so that all decide alike."""
     if accelerator.num_processes == 1:
         return value
-    told = torch.tensor([value], dtype=torch.float64, device=accelerator.device)
+    shared = torch.tensor([value], dtype=torch.float64, device=accelerator.device)
     with together():
-        torch.distributed.broadcast(told, src=0)
-    return float(told)
+        torch.distributed.broadcast(shared, src=0)
+    return float(shared)
 
 
-def any_of(flag: bool, accelerator: Accelerator) -> bool:
+def any_process(flag: bool, accelerator: Accelerator) -> bool:
     """Whether it is so in any process; each waits for the others."""
     if accelerator.num_processes == 1:
         return flag
-    told = torch.tensor([float(flag)], device=accelerator.device)
-    average(told, accelerator)
-    return bool(told > 0)
+    shared = torch.tensor([float(flag)], device=accelerator.device)
+    average(shared, accelerator)
+    return bool(shared > 0)

@@ -15,7 +15,7 @@ class Stop:
 def stop_on_signals() -> Iterator[Stop]:
     """Yields a flag that the first signal sets; a second Ctrl-C interrupts at once.
 
-    A second SIGTERM does not: who starts many processes passes on what they have been told already.
+    A second SIGTERM does not: who starts many processes passes on a signal they have already.
     """
     stop, previous = Stop(), {}
 

@@ -1,4 +1,4 @@
-"""Validation: the loss of stays that are not learnt from, always with the same noise, and the best weights."""
+"""Validation: the loss of held-out stays, always with the same noise, and the weights with the lowest."""
 
 import copy
 import math
@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor, nn
 
-from timediff.capture import is_full, make_room
-from timediff.randomness import Noise, Share
-from timediff.training.turns import Objective
+from timediff.data.batch import Batch
+from timediff.runtime.cuda_graphs import free_memory, is_out_of_memory
+from timediff.runtime.randomness import Noise, NoiseSlice
+from timediff.training.objective import LossFunction
 
 MOST = 4096  # stays looked at
 CHUNK = 512  # stays at a time
@@ -17,9 +18,8 @@ DRAWS = 2048  # stays times draws of noise: fewer stays are looked at more often
 
 
 class Validation:
-    def __init__(self, network: nn.Module, objective: Objective, data: tuple[Tensor, ...], seed: int) -> None:
-        self.objective, self.seed = objective, seed
-        self.data = tuple(part[:MOST] for part in data)
+    def __init__(self, network: nn.Module, loss: LossFunction, data: Batch, seed: int) -> None:
+        self.loss, self.seed, self.data = loss, seed, data[:MOST]
         self._network = copy.deepcopy(network).eval()
         for module in self._network.modules():
             if isinstance(module, nn.RNNBase):  # a copy's weights lie here and there; cuDNN wants them in one piece
@@ -51,41 +51,40 @@ class Validation:
         return {"best": self.best, "validation": {"state": state}} if self.seen else {}
 
     def load(self, parts: Mapping[str, Mapping[str, Tensor]]) -> None:
-        device = self.data[0].device
+        device = self.data.device
         self.best = {name: value.to(device) for name, value in parts["best"].items()}
         self.lowest, self.latest, best_step, stale = parts["validation"]["state"].tolist()
         self.best_step, self.stale = int(best_step), int(stale)
 
-    def _of_chunk(self, batch: tuple[Tensor, ...], noise: Noise) -> Tensor:
+    def _of_chunk(self, batch: Batch, noise: Noise) -> Tensor:
         """The loss of a chunk, in as many parts as it takes to fit."""
         while True:
             try:
                 return self._in_parts(batch, noise)
             except RuntimeError as error:
-                if self._rows == 1 or not is_full(error):
+                if self._rows == 1 or not is_out_of_memory(error):
                     raise
-            self._rows = -(-min(self._rows, len(batch[0])) // 2)
-            make_room(recorded=True)
+            self._rows = -(-min(self._rows, len(batch)) // 2)
+            free_memory(captured=True)
 
-    def _in_parts(self, batch: tuple[Tensor, ...], noise: Noise) -> Tensor:
-        size, drawn = len(batch[0]), list[Tensor]()
-        total = torch.zeros((), device=batch[0].device)
+    def _in_parts(self, batch: Batch, noise: Noise) -> Tensor:
+        size, draws = len(batch), list[Tensor]()
+        total = torch.zeros((), device=batch.device)
         for start in range(0, size, self._rows):
             rows = slice(start, min(start + self._rows, size))
-            share = Share(noise, drawn, rows)
-            loss = self.objective(self._network, tuple(part[rows] for part in batch), share)["total"]
+            loss = self.loss(self._network, batch[rows], NoiseSlice(noise, draws, rows))["total"]
             total += loss * ((rows.stop - rows.start) / size)
         return total
 
     @torch.no_grad()
     def _loss(self) -> float:
-        stays = len(self.data[0])
-        total, count = torch.zeros((), device=self.data[0].device), 0
+        stays = len(self.data)
+        total, count = torch.zeros((), device=self.data.device), 0
         for draw in range(max(1, DRAWS // stays)):
             for start in range(0, stays, CHUNK):
-                batch = tuple(part[start : start + CHUNK] for part in self.data)
-                size = len(batch[0])
-                noise = Noise("validation", [(self.seed, draw, start)], [size], size, batch[0].device)
+                batch = self.data[start : start + CHUNK]
+                size = len(batch)
+                noise = Noise("validation", [(self.seed, draw, start)], [size], size, batch.device)
                 total += self._of_chunk(batch, noise) * size
                 count += size
         return float(total) / count

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from timediff.cohort import Cohort
+from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
-from timediff.files import new_folder
-from timediff.progress import Progress, silent
+from timediff.runtime.files import new_folder
+from timediff.runtime.progress import Progress, silent
 from timediff.sources.raw import eicu, mimic3, mimic4
 
 DATABASES: dict[str, Callable[[Path, int, int, Progress], Cohort]] = {

@@ -1,4 +1,4 @@
-"""True cells → chart rows as in MIMIC: several an hour, with rows that must not count, before, among and after them."""
+"""True values → chart rows as in MIMIC: several an hour, with rows that must not count, before, among and after."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from timediff.schema import Schema, Split
+from timediff.data.arrays import Array, Floats
+from timediff.data.schema import Schema, Split
 from timediff.sources import simulated
 from timediff.sources.raw.csvgz import words_at
 from timediff.sources.raw.items import VARIABLES, Item
 from timediff.sources.raw.stays import STATIC, apart, near
-from timediff.tables import Array, Floats
 
 STAYS = 2_000  # charted at a time
 
@@ -44,7 +44,7 @@ def schema(names: Collection[str], steps: int, test: float) -> Schema:
 
 
 class Chart:
-    """Charts the cells of some stays; `anchored` = the first valid measurement of a stay is its origin."""
+    """Charts the values of some stays; `anchored` = the first valid measurement of a stay is its origin."""
 
     def __init__(self, schema: Schema, decoys: Sequence[int], early: Sequence[int], *, anchored: bool) -> None:
         names = [feature.name for feature in schema.temporal]
@@ -54,7 +54,7 @@ class Chart:
         self.decoys, self.early, self.anchored = decoys, early, anchored
 
     def rows(self, rng: np.random.Generator, values: Floats) -> Rows:
-        """Rows whose last valid value in each cell is that of `values` (S, V, L), in random order."""
+        """Rows whose last valid value in each step is that of `values` (S, V, L), in random order."""
         last = self._last_minute(rng, values.shape)
         parts = [*self._true(rng, values, last), self._decoys(rng, values, last), *self._around(rng, values)]
         if self.anchored:
@@ -63,31 +63,31 @@ class Chart:
         return rows[rng.permutation(len(rows.stay))]
 
     def _last_minute(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        """The minute of each cell's last measurement, often on the very border."""
+        """The minute of the last measurement in each step, often on the very border."""
         where = rng.random(shape)
         minute = rng.integers(0, 60, shape)
         return np.where(where < 0.2, 0, np.where(where < 0.25, 59, minute))
 
     def _true(self, rng: np.random.Generator, values: Floats, last: Array) -> list[Rows]:
-        stay, variable, cell = np.nonzero(np.isfinite(values))
-        true, minute = values[stay, variable, cell], last[stay, variable, cell]
+        stay, variable, step = np.nonzero(np.isfinite(values))
+        true, minute = values[stay, variable, step], last[stay, variable, step]
         twice = rng.random(len(true)) < 0.1  # two items at the same minute, whose mean is the truth
         d = np.where(twice, apart(rng, true, self.low[variable], self.high[variable], self.resolution[variable]), 0)
-        final = _rows(stay, variable, 60 * cell + minute, np.round(true - d, 1))
+        final = _rows(stay, variable, 60 * step + minute, np.round(true - d, 1))
         second = replace(final, value=np.round(true + d, 1))[twice]
         count = rng.choice(4, p=[0.5, 0.3, 0.15, 0.05], size=len(true)) * (minute > 0)
         of = np.repeat(np.arange(len(true)), count)
         before = (rng.random(len(of)) * minute[of]).astype(np.int64)
-        earlier = _rows(stay[of], variable[of], 60 * cell[of] + before, self._near(rng, variable[of], true[of]))
+        earlier = _rows(stay[of], variable[of], 60 * step[of] + before, self._near(rng, variable[of], true[of]))
         return [final, second, earlier]
 
     def _decoys(self, rng: np.random.Generator, values: Floats, last: Array) -> Rows:
-        """Not to be counted, and no earlier than the last valid row of their cells (or alone in them)."""
-        stay, variable, cell = np.nonzero(rng.random(values.shape) < 0.08)
-        true, minute = values[stay, variable, cell], last[stay, variable, cell]
+        """Not to be counted, and no earlier than the last valid row of their steps (or alone in them)."""
+        stay, variable, step = np.nonzero(rng.random(values.shape) < 0.08)
+        true, minute = values[stay, variable, step], last[stay, variable, step]
         minute = minute + (rng.random(len(stay)) * (60 - minute)).astype(np.int64)
         value = self._near(rng, variable, np.where(np.isnan(true), self.typical[variable], true))
-        return _rows(stay, variable, 60 * cell + minute, value, rng.choice(self.decoys, len(stay)))
+        return _rows(stay, variable, 60 * step + minute, value, rng.choice(self.decoys, len(stay)))
 
     def _around(self, rng: np.random.Generator, values: Floats) -> list[Rows]:
         """Rows before the origin and beyond the horizon, and items that are not selected."""
@@ -105,13 +105,13 @@ class Chart:
         stay, variable = np.nonzero((rng.random((stays, variables)) < 0.4) & possible[:, None])
         beyond = 60 * steps + rng.integers(0, 360, len(stay)) * (rng.random(len(stay)) < 0.7)
         late = _rows(stay, variable, beyond, self._near(rng, variable, self.typical[variable]))
-        stay, cell = np.nonzero(rng.random((stays, steps)) < 0.3)
-        minute = 60 * cell + rng.integers(-60, 60, len(stay))
+        stay, step = np.nonzero(rng.random((stays, steps)) < 0.3)
+        minute = 60 * step + rng.integers(-60, 60, len(stay))
         other = _rows(stay, np.full(len(stay), variables), minute, np.full(len(stay), np.nan))
         return [early, late, other]
 
     def _origins(self, rng: np.random.Generator, values: Floats, last: Array) -> Rows:
-        """One measurement at minute 0 of each stay that has any in cell 0."""
+        """One measurement at minute 0 of each stay that has any in step 0."""
         seen = np.isfinite(values[:, :, 0])
         variable = np.argmax(seen * rng.random(seen.shape), axis=1)
         stay = np.arange(len(values))

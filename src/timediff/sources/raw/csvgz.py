@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from timediff.tables import Array
+from timediff.data.arrays import Array
 
 LEVEL = 3  # nearly as small as 6, in half the time
 OPTIONS = csv.WriteOptions(include_header=False, quoting_style="needed", batch_size=65_536)
@@ -51,7 +51,7 @@ def time(seconds: Array, absent: Array | None = None) -> Array:
 
 
 def choice(rng: np.random.Generator, words: Sequence[str | None], size: int) -> Any:
-    """A column of `words` drawn at random; None is an empty field."""
+    """A column of `words` chosen at random; None is an empty field."""
     return words_at(words, rng.integers(len(words), size=size))
 
 

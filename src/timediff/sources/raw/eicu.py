@@ -6,21 +6,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from timediff.cohort import Cohort
-from timediff.progress import Progress
-from timediff.schema import Feature, Schema, Split
+from timediff.data.arrays import Array, Floats
+from timediff.data.cohort import Cohort
+from timediff.data.schema import Feature, Schema, Split
+from timediff.runtime.progress import Progress
 from timediff.sources import simulated
 from timediff.sources.raw import charting
 from timediff.sources.raw.csvgz import choice, column, csv_gz, words_at, write_csv_gz
 from timediff.sources.raw.stays import DAY, NO_OUTCOME, SHORT, STATIC, UNMEASURED, Stays, apart, near, numbers, plan
-from timediff.tables import Array, Floats
 
-STEPS, HOURS, CELL, FIRST = 276, 24, 5, 60  # cells of 5 minutes, from minute 60
+STEPS, HOURS, MINUTES, FIRST = 276, 24, 5, 60  # steps of 5 minutes, from minute 60
 COLUMNS = {"heart_rate": "heartrate", "resp_rate": "respiration", "spo2": "sao2", "mbp": "systemicmean"}
 # Nothing is filtered, so the wildest values are part of the truth.
 WILD = {"heart_rate": (0.0, 300.0), "resp_rate": (0.0, 180.0), "spo2": (5.0, 100.0), "mbp": (-20.0, 320.0)}
 TYPICAL = np.array([85.0, 18.0, 97.0, 80.0])
-AROUND = 24  # cells charted before the window and after it
+AROUND = 24  # steps charted before the window and after it
 LOW, HIGH = np.array(list(WILD.values())).T
 VITAL_PERIODIC = (
     *("vitalperiodicid", "patientunitstayid", "observationoffset", "temperature", "sao2", "heartrate", "respiration"),
@@ -39,7 +39,7 @@ def write(folder: Path, stays: int, seed: int, progress: Progress) -> Cohort:
     """Writes the tables into `folder` and returns what extraction must find in them."""
     rng = np.random.default_rng([seed, stays, 5])
     rules = (SHORT, UNMEASURED, NO_OUTCOME)
-    grid = {"steps": STEPS, "steps_per_hour": 60 // CELL, "within": STEPS}
+    grid = {"steps": STEPS, "steps_per_hour": 60 // MINUTES, "within": STEPS}
     found = plan(rng, stays, rules, HOURS, WILD, **grid, seed=seed, first_id=141_001)
     patients = found.patient.max() + 1
     hospitals = 50 + rng.permutation(60)[: max(2, min(40, patients // 10))]
@@ -128,12 +128,12 @@ def _rows(rng: np.random.Generator, values: Floats) -> tuple[Array, Array, Float
     stays, vitals, _ = values.shape
     beside = near(rng, np.broadcast_to(TYPICAL, (stays, 2 * AROUND, vitals)), LOW, HIGH, 1)
     parts = [beside[:, :AROUND], values.transpose(0, 2, 1), beside[:, AROUND:]]
-    values = np.concatenate(parts, axis=1)  # (S, cells, V)
+    values = np.concatenate(parts, axis=1)  # (S, steps, V)
     there = np.isfinite(values).any(axis=2) | (rng.random(values.shape[:2]) < 0.5)
-    stay, cell = np.nonzero(there)
-    true, size = values[stay, cell], len(stay)
-    minute = rng.integers(0, CELL, size) * (rng.random(size) < 0.6)
-    offset = FIRST + CELL * (cell - AROUND) + minute
+    stay, step = np.nonzero(there)
+    true, size = values[stay, step], len(stay)
+    minute = rng.integers(0, MINUTES, size) * (rng.random(size) < 0.6)
+    offset = FIRST + MINUTES * (step - AROUND) + minute
 
     which = rng.random(size)
     before, twice = (which < 0.15) & (minute > 0), which > 0.96

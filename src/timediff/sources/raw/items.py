@@ -8,7 +8,7 @@ ROUTINE, RESPIRATORY, NEURO = "Routine Vital Signs", "Respiratory", "Neurologica
 
 
 @dataclass(frozen=True)
-class Variable:
+class ChartedVariable:
     bounds: tuple[float, float]
     typical: float
     extremes: tuple[float, float]  # odd, but within the limits of every item
@@ -17,13 +17,13 @@ class Variable:
 
 # The limits are those of the MIMIC code repository: below the upper one, except that saturation may be 100.
 VARIABLES = {
-    "heart_rate": Variable((0, 300), 85, (1, 299), (0, 300, -1, 999999)),
-    "sbp": Variable((0, 400), 120, (1, 399), (0, 400, -12, 1172)),
-    "dbp": Variable((0, 300), 62, (1, 299), (0, 300, -9, 88130)),
-    "mbp": Variable((0, 300), 80, (1, 299), (0, 300, -37, 1124)),
-    "resp_rate": Variable((0, 70), 18, (1, 69), (0, 70, -3, 2355555)),
-    "temperature": Variable((10, 50), 37, (22, 48.5), (10, 50, 0, 98.6)),
-    "spo2": Variable((0, 100), 97, (1, 100), (0, 101, -4, 9790)),
+    "heart_rate": ChartedVariable((0, 300), 85, (1, 299), (0, 300, -1, 999999)),
+    "sbp": ChartedVariable((0, 400), 120, (1, 399), (0, 400, -12, 1172)),
+    "dbp": ChartedVariable((0, 300), 62, (1, 299), (0, 300, -9, 88130)),
+    "mbp": ChartedVariable((0, 300), 80, (1, 299), (0, 300, -37, 1124)),
+    "resp_rate": ChartedVariable((0, 70), 18, (1, 69), (0, 70, -3, 2355555)),
+    "temperature": ChartedVariable((10, 50), 37, (22, 48.5), (10, 50, 0, 98.6)),
+    "spo2": ChartedVariable((0, 100), 97, (1, 100), (0, 101, -4, 9790)),
 }
 FAHRENHEIT_ARTEFACTS = (70, 120, 0, 37)
 

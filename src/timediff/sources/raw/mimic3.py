@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from timediff.cohort import Cohort
-from timediff.progress import Progress
+from timediff.data.arrays import Array
+from timediff.data.cohort import Cohort
+from timediff.runtime.progress import Progress
 from timediff.sources.raw import charting
 from timediff.sources.raw.charting import ARTEFACT, ERROR, LOOSE, TEXT
 from timediff.sources.raw.csvgz import choice, column, csv_gz, empty, time, words_at, write_csv_gz
 from timediff.sources.raw.items import CAREVUE, METAVISION, VARIABLES
 from timediff.sources.raw.stays import DAY, HOUR, SHORT, UNMEASURED, YEAR, YOUNG, Stays, numbers, plan
-from timediff.tables import Array
 
 STEPS, HOURS = 25, 24
 LEFT_OUT = (225309, 225310)  # pressures that the concepts for MIMIC-III do not select
@@ -29,7 +29,7 @@ def write(folder: Path, stays: int, seed: int, progress: Progress) -> Cohort:
     rng = np.random.default_rng([seed, stays, 3])
     rules = (SHORT, YOUNG, UNMEASURED)
     extremes = {name: variable.extremes for name, variable in VARIABLES.items()}
-    # The origin is a measurement, so something is measured within the first cell.
+    # The origin is a measurement, so something is measured within the first step.
     found = plan(rng, stays, rules, HOURS, extremes, steps=STEPS, within=1, seed=seed, first_id=200_001)
     subject = numbers(rng, 10_001, found.patient.max() + 1)
     hadm = numbers(rng, 100_001, found.admission.max() + 1)

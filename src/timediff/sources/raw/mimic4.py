@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from timediff.cohort import Cohort
-from timediff.progress import Progress
+from timediff.data.arrays import Array
+from timediff.data.cohort import Cohort
+from timediff.runtime.progress import Progress
 from timediff.sources.raw import charting
 from timediff.sources.raw.charting import ARTEFACT, TEXT, VALID
 from timediff.sources.raw.csvgz import choice, column, csv_gz, empty, time, words_at, write_csv_gz
 from timediff.sources.raw.items import METAVISION, VARIABLES
 from timediff.sources.raw.stays import DAY, HOUR, SHORT, UNMEASURED, Stays, numbers, plan
-from timediff.tables import Array
 
 STEPS, HOURS = 72, 72
 VITALS = ("heart_rate", "sbp", "dbp", "resp_rate", "spo2")

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from timediff.cohort import Cohort
-from timediff.schema import Feature, Schema
+from timediff.data.arrays import Array, Floats
+from timediff.data.cohort import Cohort
+from timediff.data.schema import Feature, Schema
 from timediff.sources.simulated import simulate
-from timediff.tables import Array, Floats
 
 SHORT, YOUNG, UNMEASURED, NO_OUTCOME = "too short", "too young", "no measurement", "no outcome"
 HOUR, DAY = 3600, 86400
@@ -17,7 +17,7 @@ STATIC = (
     Feature("patient", "categorical", "static", role="patient"),
     Feature("died", "binary", "static", role="label"),
 )
-EXTREME = 0.002  # share of measurements that are odd but within the limits, so that a wrong limit shows
+EXTREME = 0.002  # fraction of measurements that are odd but within the limits, so that a wrong limit shows
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def plan(
     *,
     steps: int,
     steps_per_hour: int = 1,
-    within: int,  # something is measured in the first so many cells, unless a lack of it is what drops the stay
+    within: int,  # something is measured in the first so many steps, unless a lack of it is what drops the stay
     seed: int,
     first_id: int,
 ) -> Stays:

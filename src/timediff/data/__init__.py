@@ -1,0 +1,1 @@
+"""What a cohort is: schema, tables, splits, and Cohort ⇄ batch of tensors."""

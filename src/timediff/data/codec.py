@@ -1,0 +1,254 @@
+"""Codec: Cohort ⇄ Batch. Continuous channels in [−1, 1], discrete ones as classes; fitted on training data only.
+
+What it keeps of the training data is an aggregate of each feature: minimum and maximum (or the schema's bounds, with
+codec.scale = "bounds"), mean, most frequent class, and whether anything was missing. With codec.scale = "quantile"
+channels are standard normal instead, and quantiles are kept, each of at least ten observations but for the extremes.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from timediff.data.arrays import Array, Floats
+from timediff.data.batch import Batch, Channel, Layout
+from timediff.data.cohort import Cohort
+from timediff.data.quantiles import Quantiles
+from timediff.data.schema import Feature, Schema, multiples
+from timediff.errors import Problems, TimeDiffError
+from timediff.settings.training import CodecSettings
+
+FINEST = 2**21  # steps of the resolution that [−1, 1] in single precision can tell apart, with a margin
+SPARSE_FLOOR = -0.8  # a sparse feature's values use [−0.8, 1]; its missing values lie at −1, below them
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What is remembered of one feature. `fill` replaces a null: the mean, or the most frequent class."""
+
+    low: float
+    high: float
+    fill: float
+    missing: bool
+    constant: bool  # one value only: nothing to learn, given back as it is; NaN when every value was null
+    quantiles: Quantiles | None = None
+
+
+@dataclass(frozen=True)
+class Codec:
+    schema: Schema  # of what it generates: without patient and order
+    statistics: dict[str, Statistics]
+    sparse: tuple[str, ...] = ()
+    fill: Literal["mean", "carry"] = "mean"
+
+    @staticmethod
+    def fit(cohort: Cohort, settings: CodecSettings | None = None) -> "Codec":
+        """Fits ranges, means and modes; refuses what cannot be fitted, all of it at once."""
+        settings = settings or CodecSettings()
+        schema, found = cohort.schema.generated(), []
+        statistics = {}
+        for feature in schema.features:
+            statistics[feature.name] = known = _statistics(feature, cohort.values(feature.name), settings)
+            if known.constant and not settings.allow_constant:
+                what = "has no value at all" if np.isnan(known.fill) else f"is always {_shown(feature, known.fill)}"
+                found.append(f"{feature.name!r} {what}: remove the column, or carry it through with --allow-constant")
+            elif not feature.discrete and not known.constant:
+                found += _unlearnable(feature, known, settings)
+        for name in settings.sparse:
+            if name not in {f.name for f in schema.temporal if not f.discrete}:
+                found.append(f"codec.sparse names {name!r}, which is not a continuous temporal feature")
+        if settings.sparse and settings.scale == "quantile":
+            found.append(
+                "codec.sparse needs codec.scale = 'training' or 'bounds': quantiles leave no room below the range"
+            )
+        codec = Codec(schema, statistics, settings.sparse, settings.fill)
+        if not found and not codec.layout.width:
+            found.append("every column is constant or empty, so there is nothing to learn")
+        if found:
+            raise Problems("cohort", found)
+        return codec
+
+    @cached_property
+    def layout(self) -> Layout:
+        channels = tuple(self._channels())
+        return Layout(tuple(c for c in channels if not c.classes), tuple(c for c in channels if c.classes))
+
+    def _channels(self) -> Iterator[Channel]:
+        """Values in the schema's order, each followed by its mask where the feature was ever missing."""
+        for feature in self.schema.features:
+            known, static = self.statistics[feature.name], feature.scope == "static"
+            if not known.constant:
+                yield Channel(feature.name, "value", len(feature.classes), static)
+            sparse = feature.name in self.sparse and not known.constant
+            if known.missing and not sparse and not np.isnan(known.fill):
+                yield Channel(feature.name, "mask", 2, static)
+
+    def encode(self, cohort: Cohort) -> Batch:
+        require_equal_lengths(cohort)
+        shape = (len(cohort), cohort.schema.steps)
+        continuous = np.empty((*shape, len(self.layout.continuous)), np.float32)
+        discrete = np.empty((*shape, len(self.layout.discrete)), np.int32)
+        for target, channels in ((continuous, self.layout.continuous), (discrete, self.layout.discrete)):
+            for i, channel in enumerate(channels):
+                values = np.asarray(cohort.values(channel.feature), np.float64)
+                target[:, :, i] = np.broadcast_to(self._encoded(channel, values).reshape(len(cohort), -1), shape)
+        return Batch.of(torch.from_numpy(continuous), torch.from_numpy(discrete))
+
+    def _encoded(self, channel: Channel, values: Floats) -> Array:
+        known, absent = self.statistics[channel.feature], np.isnan(values)
+        if channel.part == "mask":
+            return absent
+        if self.fill == "carry" and values.ndim == 2 and not channel.classes and channel.feature not in self.sparse:
+            values = carried(values)
+            absent = np.isnan(values)
+        filled = np.where(absent, known.fill, values)
+        if channel.classes:
+            return filled
+        if known.quantiles:
+            return np.where(absent, 0.0, known.quantiles.encode(filled))
+        scaled = (filled - known.low) / (known.high - known.low)
+        if channel.feature in self.sparse:
+            return np.where(absent, -1.0, SPARSE_FLOOR + scaled * (1 - SPARSE_FLOOR))
+        return 2 * scaled - 1
+
+    def decode(self, batch: Batch, *, first_id: int = 0) -> Cohort:
+        """A cohort of the batch's stays, numbered from `first_id`."""
+        stays, steps = len(batch), batch.steps
+        continuous, discrete = batch.continuous.numpy(), batch.discrete.numpy()
+        decoded = {f.name: np.full((stays, steps), self.statistics[f.name].fill) for f in self.schema.features}
+        for i, channel in enumerate(self.layout.continuous):
+            decoded[channel.feature] = continuous[:, :, i].astype(np.float64)
+        masks = {}
+        for i, channel in enumerate(self.layout.discrete):
+            if channel.part == "mask":
+                masks[channel.feature] = discrete[:, :, i] == 1
+            else:
+                decoded[channel.feature] = discrete[:, :, i].astype(np.float64)
+        series: dict[str, Floats] = {}
+        static: dict[str, Array] = {}
+        for feature in self.schema.features:
+            values, mask = decoded[feature.name], masks.get(feature.name)
+            constant = self.statistics[feature.name].constant
+            if feature.scope == "static":  # one value of a channel that repeats it: the mean, or the majority
+                if constant:
+                    values = values[:, 0]
+                else:
+                    values = _majority(values, len(feature.classes)) if feature.discrete else values.mean(axis=1)
+                mask = None if mask is None else mask.mean(axis=1) > 0.5
+            if not feature.discrete and not constant:
+                values = self._unscaled(feature, values)
+            (series if feature.scope == "temporal" else static)[feature.name] = (
+                values if mask is None else np.where(mask, np.nan, values)
+            )
+        schema = replace(self.schema, steps=steps)
+        return Cohort(schema, np.arange(first_id, first_id + stays), series, static)
+
+    def _unscaled(self, feature: Feature, scaled: Floats) -> Floats:
+        known = self.statistics[feature.name]
+        if known.quantiles:
+            return _rounded(feature, known.quantiles.decode(scaled))
+        floor = SPARSE_FLOOR if feature.name in self.sparse else -1.0
+        values = known.low + (scaled - floor) / (1 - floor) * (known.high - known.low)
+        values = _rounded(feature, np.clip(values, known.low, known.high))
+        if feature.name in self.sparse:
+            # Outside the observed range means "not measured"; the margin is far above float32's rounding.
+            values = np.where((scaled < SPARSE_FLOOR - 1e-4) | (scaled > 1 + 1e-4), np.nan, values)
+        return values
+
+    def to_json(self) -> str:
+        # JSON has no NaN: the numbers of a feature that was never observed are null.
+        entries = {
+            name: {key: None if value != value else value for key, value in asdict(known).items()}
+            for name, known in self.statistics.items()
+        }
+        return json.dumps({"sparse": self.sparse, "fill": self.fill, "statistics": entries}, indent=2)
+
+    @staticmethod
+    def from_json(text: str, schema: Schema) -> "Codec":
+        table = json.loads(text)
+        statistics: dict[str, Statistics] = {}
+        for name, entry in table["statistics"].items():
+            knots: dict[str, Any] = entry.pop("quantiles", None) or {}
+            knots = {key: tuple(value) if isinstance(value, list) else value for key, value in knots.items()}
+            values: dict[str, Any] = {key: np.nan if value is None else value for key, value in entry.items()}
+            statistics[name] = Statistics(**values, quantiles=Quantiles(**knots) if knots else None)
+        known = {f.name: statistics[f.name] for f in schema.features}
+        return Codec(schema, known, tuple(table["sparse"]), table.get("fill", "mean"))
+
+
+def require_equal_lengths(cohort: Cohort) -> None:
+    if cohort.length is None:
+        return
+    shortest, longest = int(cohort.length.min()), int(cohort.length.max())
+    raise TimeDiffError(
+        f"the stays have different lengths ({shortest} to {longest} steps), and a model learns one length for now: "
+        f"add --horizon N, such as --horizon {shortest}, to keep each stay's first N steps."
+    )
+
+
+def _unlearnable(feature: Feature, known: Statistics, settings: CodecSettings) -> list[str]:
+    """What keeps a continuous feature from coming back as it went in."""
+    found = []
+    if settings.scale == "bounds" and feature.bounds is None:
+        found.append(f"codec.scale is 'bounds', but {feature.name!r} has none: give it bounds in schema.toml")
+    if feature.resolution and (known.high - known.low) / feature.resolution > FINEST:
+        found.append(
+            f"{feature.name!r} spans more than {FINEST:,} times its resolution, too fine for single precision: "
+            "give it a coarser resolution, or none"
+        )
+    return found
+
+
+def _statistics(feature: Feature, values: Array, settings: CodecSettings) -> Statistics:
+    observed = values[~np.isnan(values)]
+    missing = len(observed) < values.size
+    if len(observed) == 0:
+        return Statistics(np.nan, np.nan, np.nan, missing, constant=True)
+    low, high = float(observed.min()), float(observed.max())
+    if low == high:
+        return Statistics(low, high, low, missing, constant=True)
+    if feature.discrete:
+        fill = float(np.bincount(observed.astype(np.int64)).argmax())
+        return Statistics(low, high, fill, missing, constant=False)
+    if settings.scale == "bounds" and feature.bounds:
+        low, high = feature.bounds
+    quantiles = Quantiles.fit(observed.astype(np.float64)) if settings.scale == "quantile" else None
+    return Statistics(low, high, float(observed.mean()), missing, constant=False, quantiles=quantiles)
+
+
+def carried(values: Floats) -> Floats:
+    """The last value carried forward, then the first one backward; (N, L), NaN = missing."""
+    steps = np.arange(values.shape[1])
+    last = np.maximum.accumulate(np.where(np.isnan(values), 0, steps), axis=1)
+    forward = np.take_along_axis(values, last, axis=1)
+    first = np.argmin(np.isnan(values), axis=1)
+    start = np.take_along_axis(values, first[:, None], axis=1)
+    return np.where(np.isnan(forward), start, forward)
+
+
+def _rounded(feature: Feature, values: Floats) -> Floats:
+    """Multiples of the resolution inside the bounds."""
+    r = feature.resolution
+    if r is None:
+        return values
+    steps: Floats = np.round(values / r)
+    if feature.bounds:
+        steps = np.clip(steps, *multiples(feature.bounds, r))
+    decimals = max(0, 9 - int(np.floor(np.log10(r))))  # 368 · 0.1 is 36.800000000000004 otherwise
+    rounded: Floats = np.round(steps * r, decimals)
+    return rounded
+
+
+def _majority(values: Floats, classes: int) -> Floats:
+    """(N, L) class indices → (N,): the most frequent one, the lowest where two are equally frequent."""
+    counts = (values[:, :, None] == np.arange(classes)).sum(axis=1)
+    winners: Floats = counts.argmax(axis=1).astype(np.float64)
+    return winners
+
+
+def _shown(feature: Feature, value: float) -> str:
+    return repr(feature.classes[int(value)]) if feature.discrete else f"{value:g}"

@@ -1,0 +1,201 @@
+"""Cohort: stays × steps × features, on disk a folder that pandas, Polars, DuckDB or R can open."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from timediff.data.arrays import Array, Floats
+from timediff.data.schema import Schema
+from timediff.data.tables import Arrays, series_table, static_table
+from timediff.errors import Problems, TimeDiffError
+from timediff.runtime.files import new_folder
+
+CHUNK = 20_000  # stays written at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """Series (N, L) and static values (N,) by feature name. NaN = missing; a discrete value is its class's index."""
+
+    schema: Schema
+    stay_id: Array
+    series: Mapping[str, Floats]
+    static: Mapping[str, Array]
+    length: Array | None = None  # (N,); None = every stay has schema.steps steps
+
+    def __post_init__(self) -> None:
+        shape = (len(self.stay_id), self.schema.steps)
+        for feature in self.schema.temporal:
+            if self.series[feature.name].shape != shape:
+                raise ValueError(f"{feature.name}: shape {self.series[feature.name].shape}, expected {shape}")
+        for feature in self.schema.static:
+            if self.static[feature.name].shape != shape[:1]:
+                raise ValueError(f"{feature.name}: shape {self.static[feature.name].shape}, expected {shape[:1]}")
+        if self.length is not None:
+            length = np.asarray(self.length).astype(np.int64, casting="same_kind")
+            if length.shape != shape[:1] or ((length < 1) | (length > self.schema.steps)).any():
+                raise ValueError(f"length: expected {shape[0]} whole numbers from 1 to {self.schema.steps}")
+            object.__setattr__(self, "length", length)
+
+    def __len__(self) -> int:
+        return len(self.stay_id)
+
+    @property
+    def lengths(self) -> Array:
+        """How many steps each stay has, (N,), whether or not all are equally long."""
+        return np.full(len(self), self.schema.steps) if self.length is None else self.length
+
+    @property
+    def step_mask(self) -> Array:
+        """Which steps of the grid lie within each stay, (N, L)."""
+        return np.arange(self.schema.steps) < self.lengths[:, None]
+
+    @property
+    def label(self) -> Array:
+        """The label's class indices, (N,)."""
+        if self.schema.label is None:
+            raise TimeDiffError("this cohort has no label: give one static feature role = 'label' in schema.toml.")
+        return self.static[self.schema.label.name].astype(np.int64)
+
+    def values(self, name: str) -> Array:
+        """The values of one feature, temporal (N, L) or static (N,)."""
+        return self.series[name] if name in self.series else self.static[name]
+
+    def take(self, index: Array) -> "Cohort":
+        """The stays at `index` (positions or a boolean mask), in that order."""
+        return replace(
+            self,
+            stay_id=self.stay_id[index],
+            series={name: values[index] for name, values in self.series.items()},
+            static={name: values[index] for name, values in self.static.items()},
+            length=None if self.length is None else self.length[index],
+        )
+
+    def horizon(self, steps: int) -> "Cohort":
+        """The first `steps` steps of every stay that is at least that long."""
+        if not 1 <= steps <= self.schema.steps:
+            raise TimeDiffError(f"horizon {steps}: expected 1 to {self.schema.steps}, the steps of this cohort's grid.")
+        kept = self.take(self.lengths >= steps)
+        if len(kept) == 0:
+            raise TimeDiffError(f"horizon {steps}: no stay is that long; the longest has {self.lengths.max()} steps.")
+        series = {name: values[:, :steps] for name, values in kept.series.items()}
+        return replace(kept, schema=replace(self.schema, steps=steps), series=series, length=None)
+
+    def split(
+        self,
+        test: float | None = None,
+        *,
+        seed: int = 0,
+        stratify: str | None = None,
+        group: str | None = None,
+        by: Literal["random", "time"] | None = None,
+    ) -> tuple["Cohort", "Cohort"]:
+        """Training and test stays; what is not given is as the schema's [split] says."""
+        from timediff.data.splitting import split
+
+        return split(self, test, seed=seed, stratify=stratify, group=group, by=by)
+
+    def tables(self) -> tuple[pa.Table, pa.Table]:
+        """Series and static values as Arrow tables, as they lie on disk."""
+        return (
+            series_table(self.schema, self.stay_id, self.series, self.length),
+            static_table(self.schema, self.stay_id, self.static, self.length),
+        )
+
+    def write(self, path: str | Path) -> None:
+        """Writes the cohort folder `path`, which must not exist yet."""
+        with new_folder(Path(path)) as folder:
+            self.write_into(folder)
+
+    def write_into(self, folder: Path) -> None:
+        with table_writer(folder, self.schema) as append:
+            for start in range(0, len(self), CHUNK):
+                append(*self.take(np.arange(start, min(start + CHUNK, len(self)))).tables())
+
+    def digest(self) -> str:
+        """SHA-256 of schema and data: the same cohort, the same digest, wherever it lies."""
+        state = hashlib.sha256(self.schema.to_toml().encode())
+        series = self.series
+        if self.length is not None:  # what lies beyond a stay's end is no part of it
+            series = {name: np.where(self.step_mask, values, np.nan) for name, values in series.items()}
+        for array in (self.stay_id, self.lengths, *series.values(), *self.static.values()):
+            plain = array.astype(str) if array.dtype == object else np.ascontiguousarray(array)
+            state.update(plain.tobytes())
+        return state.hexdigest()
+
+    @staticmethod
+    def from_tables(schema: Schema, series: pa.Table, static: pa.Table | None, where: str = "cohort") -> "Cohort":
+        """A checked cohort from its two tables; says all that is wrong at once."""
+        arrays = Arrays(schema, series, static, where)
+        whole = (arrays.length == schema.steps).all()
+        return Cohort(schema, arrays.stay_id, arrays.series, arrays.static, None if whole else arrays.length)
+
+
+def concatenate(cohorts: Sequence[Cohort]) -> Cohort:
+    """The stays of several cohorts of one schema, one after the other."""
+    first = cohorts[0]
+    if any(other.schema != first.schema for other in cohorts):
+        raise ValueError("cohorts of different schemas cannot be joined")
+    return Cohort(
+        first.schema,
+        np.concatenate([cohort.stay_id for cohort in cohorts]),
+        {name: np.concatenate([cohort.series[name] for cohort in cohorts]) for name in first.series},
+        {name: np.concatenate([cohort.static[name] for cohort in cohorts]) for name in first.static},
+        None if all(c.length is None for c in cohorts) else np.concatenate([c.lengths for c in cohorts]),
+    )
+
+
+@contextmanager
+def table_writer(folder: Path, schema: Schema) -> Iterator[Callable[[pa.Table, pa.Table], None]]:
+    """Yields `append(series, static)`, which streams tables into the cohort folder `folder`."""
+    writers: dict[str, pq.ParquetWriter] = {}
+
+    def append(series: pa.Table, static: pa.Table) -> None:
+        for name, table in (("series", series), ("static", static)):
+            if name not in writers:
+                writers[name] = pq.ParquetWriter(folder / f"{name}.parquet", table.schema, compression="zstd")
+            writers[name].write_table(table)
+
+    (folder / "schema.toml").write_text(schema.to_toml())
+    try:
+        yield append
+    finally:
+        for writer in writers.values():
+            writer.close()
+
+
+def read_cohort(path: str | Path) -> Cohort:
+    """Reads and checks a cohort folder."""
+    folder = Path(path)
+    if not folder.is_dir():
+        raise TimeDiffError(
+            f"{folder} is not a folder; a cohort is one, with schema.toml, series.parquet, static.parquet."
+        )
+    missing = [name for name in ("schema.toml", "series.parquet") if not (folder / name).is_file()]
+    if missing:
+        raise TimeDiffError(f"{folder} is not a cohort: it has no {' and no '.join(missing)}.")
+    schema = Schema.from_toml(_text(folder / "schema.toml"), str(folder / "schema.toml"))
+    series = _parquet(folder / "series.parquet")
+    static = _parquet(folder / "static.parquet") if (folder / "static.parquet").is_file() else None
+    return Cohort.from_tables(schema, series, static, str(folder))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except UnicodeDecodeError as error:
+        raise Problems(str(path), ["not a text file"]) from error
+
+
+def _parquet(path: Path) -> pa.Table:
+    try:
+        return pq.ParquetFile(path).read()
+    except (pa.ArrowInvalid, pa.ArrowException, OSError) as error:
+        raise Problems(str(path), [f"not a readable Parquet file ({str(error).splitlines()[0]})"]) from error

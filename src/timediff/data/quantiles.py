@@ -1,0 +1,83 @@
+"""Quantiles: a continuous feature as a standard normal one, by its own distribution, and back to its own values.
+
+Levels, values that many observations share (whole heart rates, an oxygen fraction of 0.4), come back exactly: each has
+an interval of probability, is encoded as its middle, and whatever falls into the interval is decoded as the level.
+Between levels the map is linear in probability.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+
+from timediff.data.arrays import Array, Floats
+from timediff.data.privacy_limits import MIN_AGGREGATE
+
+MOST = 1000  # knots besides levels; more would not be seen in the values
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """Knots of the distribution: `value` at the probabilities `low` to `high`, the same for all but levels."""
+
+    value: tuple[float, ...]  # ascending
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    mean: float = 0.0  # of the normal scores of the training values
+    sd: float = 1.0
+
+    @staticmethod
+    def fit(values: Floats) -> "Quantiles":
+        """Of observed values, at least two different ones."""
+        found, counts = np.unique(values, return_counts=True)
+        pooled = _pooled(counts)
+        ends = np.cumsum(counts)
+        value, low, high = [], [], []
+        for first, last in pairwise([*pooled, len(found)]):  # values first … last − 1 are one knot
+            before, after = ends[first] - counts[first], ends[last - 1]
+            extreme = first == 0 or last == len(found)
+            if (
+                after - before < MIN_AGGREGATE and not extreme
+            ):  # too few to be kept: on the line between their neighbours
+                continue
+            alone = last - first == 1  # then to the bit
+            span = (before, after) if alone and counts[first] >= MIN_AGGREGATE else ((before + after) / 2,) * 2
+            value.append(float(found[first] if alone else np.average(found[first:last], weights=counts[first:last])))
+            low.append(float(span[0] / ends[-1]))
+            high.append(float(span[1] / ends[-1]))
+        plain = Quantiles(tuple(value), tuple(low), tuple(high))
+        scores = plain.encode(values)
+        return Quantiles(plain.value, plain.low, plain.high, float(scores.mean()), float(scores.std()))
+
+    def encode(self, values: Floats) -> Floats:
+        """Normal scores, standardised; what lies beyond the training values is as the extreme."""
+        knots, low, high = (np.asarray(column) for column in (self.value, self.low, self.high))
+        # Both ends of every level: between two knots the probability is linear.
+        probability = np.interp(values, np.repeat(knots, 2), np.stack([low, high], axis=1).reshape(-1))
+        at = np.clip(np.searchsorted(knots, values), 0, len(knots) - 1)
+        levels = (knots[at] == values) & (high[at] > low[at])
+        probability = np.where(levels, (low[at] + high[at]) / 2, probability)
+        scores: Floats = torch.special.ndtri(torch.from_numpy(probability)).numpy()
+        return (scores - self.mean) / self.sd
+
+    def decode(self, scores: Array) -> Floats:
+        knots, low, high = (np.asarray(column) for column in (self.value, self.low, self.high))
+        probabilities = np.stack([low, high], axis=1).reshape(-1)
+        probability = torch.special.ndtr(torch.from_numpy(np.asarray(scores, np.float64) * self.sd + self.mean)).numpy()
+        values: Floats = np.interp(probability, probabilities, np.repeat(knots, 2))
+        return values
+
+
+def _pooled(counts: Array) -> list[int]:
+    """Where each knot begins: at a level, at either extreme, or where enough other values have come together."""
+    enough = max(MIN_AGGREGATE, int(counts[counts < MIN_AGGREGATE].sum()) // MOST)
+    starts, gathered = [], 0
+    for i, count in enumerate(counts):
+        level = count >= MIN_AGGREGATE or i in (0, len(counts) - 1)
+        if level or gathered == 0:
+            starts.append(i)
+        gathered = 0 if level else gathered + int(count)
+        if gathered >= enough:
+            gathered = 0
+    return starts

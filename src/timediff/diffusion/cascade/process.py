@@ -1,0 +1,205 @@
+"""The cascade: a stay is sampled in three stages, each given those before it.
+
+1. Static classes (outcome, sex), one given those before it.
+2. The classes of its steps (what is missing, categories), by absorbing diffusion over whole steps (Austin et al. 2021):
+   a step is masked or known, and steps are uncovered in random order. One at a time, as here wherever there are calls
+   enough, this is an order-agnostic autoregressive model (Hoogeboom et al. 2022), with no error of its own. All classes
+   of a step are sampled together.
+3. Its values, by EDM (Karras et al. 2022), once it is known where there are any.
+
+Masks that are uncovered beside half-finished values would follow the traces that filled values leave in these; so what
+is missing would come out too rare.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from timediff.data.batch import Batch, Layout
+from timediff.diffusion import categorical
+from timediff.diffusion.cascade import edm
+from timediff.diffusion.cascade.edm import EDMPrecond, NetworkOutput
+from timediff.diffusion.cascade.head import AutoregressiveHead
+from timediff.diffusion.cascade.solvers import calls_for, levels_for
+from timediff.diffusion.process import BuildNetwork, Denoiser, Losses, NoiseSource, Process
+from timediff.diffusion.samplers import CASCADE_SAMPLERS
+
+CLASS_FRACTION = 0.5  # of the training stays are for the classes of steps; the others are for values
+STATIC_WEIGHT = 0.1  # of the static classes in the loss: they are trained soon, by parameters of their own
+EMBEDDED = 1000.0  # conditioning is on the scale of diffusion steps
+STAGE_2 = 2.0  # its conditioning is STAGE_2 + the fraction of masked steps: above every log σ / 4 of stage 3
+CALLS = 72  # of the network, where sampling.steps is unset
+
+
+class CallPlan(NamedTuple):
+    """Network calls of a sampler: the number of masked steps at each of stage 2, the noise levels of stage 3."""
+
+    masked: tuple[int, ...]
+    sigmas: tuple[float, ...]
+
+
+def stage_2_conditioning(fraction: Tensor) -> Tensor:
+    """From the fraction of masked steps."""
+    return EMBEDDED * (STAGE_2 + fraction)
+
+
+class Cascade(Process):
+    """Losses and samples of all three stages, by one network and two heads."""
+
+    temporal_at: Tensor
+    static_at: Tensor
+
+    def __init__(self, layout: Layout, build: BuildNetwork, lambda_: float = 1.0, *, joint: bool = True) -> None:
+        super().__init__()
+        self.layout, self.lambda_, self.continuous = layout, lambda_, len(layout.continuous)
+        static, temporal = layout.discrete_where(static=True), layout.discrete_where(static=False)
+        self.register_buffer("temporal_at", torch.tensor(temporal, dtype=torch.long), persistent=False)
+        self.register_buffer("static_at", torch.tensor(static, dtype=torch.long), persistent=False)
+        step_head = AutoregressiveHead([layout.classes[i] for i in temporal], joint=joint)
+        inputs = layout.width + 1  # values, one-hot classes, and whether the step is masked
+        self.denoiser = build(inputs, max(1, self.continuous + step_head.width))
+        self.step_head = step_head
+        self.static_head = AutoregressiveHead([layout.classes[i] for i in static])
+
+    def loss(self, batch: Batch, noise: NoiseSource) -> Losses:
+        return self.loss_at(batch, noise.stratified(), noise)
+
+    def loss_at(self, batch: Batch, u: Tensor, noise: NoiseSource) -> Losses:
+        """EDM's loss, and the absorbing bound a step, each of the stays whose stage it is.
+
+        `u` (B,) says where to train: below CLASS_FRACTION stage 2, from there on stage 3, each from none to all of its
+        noise.
+        """
+        x0, length = batch.continuous, batch.steps
+        fraction = (CLASS_FRACTION if self.continuous else 1.0) if self.step_head.classes else 0.0
+        second = u < fraction
+        level = torch.where(second, u / max(fraction, 1e-9), (u - fraction) / max(1 - fraction, 1e-9))
+        count = torch.where(second, 1 + (level * length).long().clamp(max=length - 1), 0)
+        masked = noise.uniform(length).argsort(dim=1).argsort(dim=1) < count[:, None]
+        sigma = edm.training_sigma(level)[:, None, None]
+        x = x0 + sigma.to(x0.dtype) * noise.normal(*x0.shape[1:])
+        c, static = self.split(batch.discrete.long())
+        hot, static_hot = self.step_head.one_hot(c), self.static_head.one_hot(static)
+
+        def network(scaled: Tensor, c_noise: Tensor) -> NetworkOutput:
+            scaled = scaled * (~second)[:, None, None]  # stage 2 sees no values
+            conditioning = torch.where(second, stage_2_conditioning(count / length), (EMBEDDED * c_noise).to(u.dtype))
+            return self._output(self.denoiser(self.input(scaled, hot, masked, static_hot), conditioning))
+
+        denoised, start = EDMPrecond(network)(x, sigma)
+        normal = classes = of_static = x0.new_zeros(())
+        if self.continuous:
+            of_stay = (denoised - x0).square().mean(dim=(1, 2)) * edm.weight(sigma.flatten()).to(x0.dtype)
+            normal = (of_stay * ~second).mean() / (1 - fraction)
+        if self.step_head.classes:
+            of_stay = (self.step_head(start, c, hot).sum(dim=2) * masked).sum(dim=1) / count.clamp(min=1)
+            classes = of_stay.mean() / fraction
+        if self.static_head.classes:
+            of_static = self.static_head(start.new_zeros(1), static, static_hot).sum(dim=1).mean()
+        total = normal + self.lambda_ * classes / max(1, self.continuous) + STATIC_WEIGHT * of_static
+        return Losses(total, normal, classes)
+
+    def input(self, x: Tensor, hot: Tensor, masked: Tensor, static_hot: Tensor) -> Tensor:
+        """The network's, (B, L, inputs): scaled values, classes of known steps, which steps are masked, static ones."""
+        hide = masked[..., None].to(x.dtype)
+        return torch.cat([x, hot * (1 - hide), hide, static_hot[:, None].expand(-1, x.shape[1], -1)], dim=-1)
+
+    def split(self, c: Tensor) -> tuple[Tensor, Tensor]:
+        """Classes (B, L, P_d) → those of steps (B, L, n), and static ones (B, m)."""
+        return c[..., self.temporal_at], c[:, 0, self.static_at]
+
+    def join(self, c: Tensor, static: Tensor) -> Tensor:
+        """Back again; static classes are repeated at every step."""
+        joined = c.new_empty((*c.shape[:2], len(self.layout.discrete)))
+        joined[..., self.temporal_at] = c
+        joined[..., self.static_at] = static[:, None].expand(-1, c.shape[1], -1)
+        return joined
+
+    def plan(self, length: int, *, sampler: str, steps: int | None = None) -> CallPlan:
+        """At most two thirds of the calls uncover steps, the others are for values; at least one for each."""
+        calls, first = steps or CALLS, 0
+        if self.step_head.classes:
+            first = min(length, max(1, 2 * calls // 3) if self.continuous else calls)
+        masked = tuple(round(length * (1 - i / first)) for i in range(first))
+        levels = levels_for(CASCADE_SAMPLERS(sampler), max(1, calls - first)) if self.continuous else 0
+        return CallPlan(masked, edm.sigma_steps(levels))
+
+    def calls(self, length: int, *, sampler: str, steps: int | None = None) -> int:
+        plan = self.plan(length, sampler=sampler, steps=steps)
+        values = calls_for(CASCADE_SAMPLERS(sampler), len(plan.sigmas)) if self.continuous else 0
+        return len(plan.masked) + values
+
+    def sample(
+        self, noise: NoiseSource, lengths: Tensor, *, sampler: str, steps: int | None = None,
+        denoiser: Denoiser | None = None, tick: Callable[[], None] = lambda: None,
+    ) -> Batch:  # fmt: skip
+        length = int(lengths.max())
+        plan = self.plan(length, sampler=sampler, steps=steps)
+        network = _ticking(denoiser or self.denoiser, tick)
+        start = noise.normal(length, self.continuous)  # also says on which device
+        # Copied before there is work on the GPU: a copy waits for all of it, and nothing new is queued meanwhile.
+        sigmas = torch.tensor([*plan.sigmas, 0.0], dtype=torch.float64, device=start.device)
+        static = self._sample_static(start, noise)
+        c = self._sample_steps(network, static, start, plan.masked, noise)
+        x = start
+        if self.continuous:
+            solve = CASCADE_SAMPLERS(sampler)
+            denoise = self._value_denoiser(network, c, static)
+            x = solve(denoise, start * edm.SIGMA_MAX, sigmas, noise)
+        return Batch(x, self.join(c, static), lengths)
+
+    def _sample_static(self, start: Tensor, noise: NoiseSource) -> Tensor:
+        """Stage 1: static classes (B, m)."""
+        uniform = noise.uniform(len(self.static_head.classes))
+        return self.static_head.sample(start.new_zeros(len(start), self.static_head.width), _by(uniform))
+
+    def _sample_steps(
+        self, network: Denoiser, static: Tensor, start: Tensor, counts: tuple[int, ...], noise: NoiseSource
+    ) -> Tensor:
+        """Stage 2: classes of steps (B, L, n); `counts` are the masked steps at each call."""
+        stays, length = start.shape[:2]
+        static_hot, zeros = self.static_head.one_hot(static), torch.zeros_like(start)
+        c = static.new_zeros((stays, length, len(self.step_head.classes)))
+        masked = torch.ones((stays, length), dtype=torch.bool, device=c.device)
+        order = noise.uniform(length).argsort(dim=1)  # steps are uncovered from its end
+        for count, left in zip(counts, [*counts[1:], 0], strict=False):
+            conditioning = stage_2_conditioning(start.new_full((stays,), count / length))
+            output = network(self.input(zeros, self.step_head.one_hot(c), masked, static_hot), conditioning)
+            uncovered = order[:, left:count]
+            head = output[..., self.continuous :]
+            picked = head.gather(1, uncovered[..., None].expand(-1, -1, head.shape[-1]))
+            sampled = self.step_head.sample(picked, _by(noise.uniform(count - left, len(self.step_head.classes))))
+            c = c.scatter(1, uncovered[..., None].expand_as(sampled), sampled)
+            masked = masked.scatter(1, uncovered, False)
+        return c
+
+    def _value_denoiser(self, network: Denoiser, c: Tensor, static: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+        """Stage 3: D(x; σ) given all classes."""
+        hot, static_hot = self.step_head.one_hot(c), self.static_head.one_hot(static)
+        none = torch.zeros(c.shape[:2], dtype=torch.bool, device=c.device)
+
+        def conditioned(scaled: Tensor, c_noise: Tensor) -> NetworkOutput:
+            conditioning = (EMBEDDED * c_noise).to(scaled.dtype).expand(len(scaled))
+            return self._output(network(self.input(scaled, hot, none, static_hot), conditioning))
+
+        preconditioned = EDMPrecond(conditioned)
+        return lambda x, sigma: preconditioned(x, sigma).values
+
+    def _output(self, output: Tensor) -> NetworkOutput:
+        return NetworkOutput(output[..., : self.continuous].float(), output[..., self.continuous :])
+
+
+def _ticking(network: Denoiser, tick: Callable[[], None]) -> Denoiser:
+    def called(x: Tensor, conditioning: Tensor) -> Tensor:
+        output = network(x, conditioning)
+        tick()
+        return output
+
+    return called
+
+
+def _by(uniform: Tensor) -> Callable[[Tensor, int], Tensor]:
+    """A choice of classes by these uniform numbers (…, n)."""
+    return lambda log_p, channel: categorical.sample(log_p, uniform[..., channel])

@@ -1,0 +1,1 @@
+"""The paper's mixed diffusion: Gaussian for continuous channels, multinomial for discrete ones. t counts from 0."""

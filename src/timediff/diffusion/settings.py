@@ -1,0 +1,110 @@
+"""Diffusion processes by name, each with its own settings: the table [diffusion]. Building one imports PyTorch."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from timediff.diffusion.samplers import CASCADE_SAMPLERS, DDPM_SAMPLERS
+from timediff.runtime.registry import Registry
+from timediff.settings.checks import at_least_one
+
+if TYPE_CHECKING:
+    from timediff.data.batch import Layout
+    from timediff.diffusion.process import BuildNetwork, Process
+
+CASCADE_WIDTHS = ((2000, 256), (0, 64))  # from so many training stays: units of each direction, where it is unset
+PAPER_WIDTH = 4  # times the channels
+
+
+@dataclass(frozen=True)
+class ProcessSettings:
+    """What every process's settings are: its name first, then its own."""
+
+    samplers: ClassVar["Registry[object]"]
+    scales: ClassVar[tuple[str, ...]] = ("training", "bounds")  # of the codec, that give values as the process wants
+
+    choose_by: ClassVar[str] = "process"
+
+    process: str = ""
+
+    @staticmethod
+    def choose(name: str) -> "type[ProcessSettings]":
+        return PROCESSES({"edm": "cascade"}.get(name, name))  # as 0.1.0 called it
+
+    def build(self, layout: "Layout", network: "BuildNetwork") -> "Process":
+        raise NotImplementedError(f"{type(self).__name__} does not say how to build its process")
+
+    def default_width(self, stays: int, layout: "Layout") -> int:
+        """Of the network, where it is unset."""
+        return PAPER_WIDTH * layout.width
+
+    def problems(self, sampler: str, steps: int | None, scale: str) -> list[str]:
+        """What is out of range, or does not go with this sampler, its number of calls, or the codec's scale."""
+        found = []
+        if sampler not in self.samplers:
+            names = ", ".join(self.samplers.names())
+            found.append(f"sampling.sampler is {sampler!r}; diffusion.process = {self.process!r} has {names}")
+        if scale not in self.scales:
+            found.append(
+                f"codec.scale is {scale!r}; diffusion.process = {self.process!r} goes with {' or '.join(self.scales)}"
+            )
+        return found
+
+
+PROCESSES: Registry[type[ProcessSettings]] = Registry(
+    "diffusion process", "timediff.processes",
+    {"ddpm": "timediff.diffusion.settings:DDPMSettings", "cascade": "timediff.diffusion.settings:CascadeSettings"},
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DDPMSettings(ProcessSettings):
+    """The paper's: continuous and discrete channels together, in T steps."""
+
+    samplers: ClassVar["Registry[object]"] = DDPM_SAMPLERS  # type: ignore[assignment]
+
+    process: str = "ddpm"
+    steps: int = 1000  # T
+    schedule: Literal["cosine", "linear"] = "cosine"
+    discrete: Literal["multinomial"] = "multinomial"
+    lambda_: float = 0.01  # weight of the discrete bound beside the Gaussian loss
+
+    def build(self, layout: "Layout", network: "BuildNetwork") -> "Process":
+        from timediff.diffusion.ddpm.process import MixedDiffusion
+        from timediff.diffusion.ddpm.schedules import SCHEDULES
+
+        return MixedDiffusion(layout, network, SCHEDULES[self.schedule](self.steps), self.lambda_)
+
+    def problems(self, sampler: str, steps: int | None, scale: str) -> list[str]:
+        found = super().problems(sampler, steps, scale) + at_least_one({"diffusion.steps": self.steps})
+        found += _of_lambda(self.lambda_)
+        if steps is not None and steps > self.steps:
+            found.append(f"sampling.steps is {steps}; expected at most diffusion.steps, which is {self.steps}")
+        return found
+
+
+@dataclass(frozen=True)
+class CascadeSettings(ProcessSettings):
+    """Static classes, then masks and categories by absorbing diffusion, then values by EDM."""
+
+    samplers: ClassVar["Registry[object]"] = CASCADE_SAMPLERS  # type: ignore[assignment]
+    scales: ClassVar[tuple[str, ...]] = ("quantile",)
+
+    process: str = "cascade"
+    discrete: Literal["absorbing"] = "absorbing"
+    joint: bool = True  # the classes of one step given each other; or else each alone
+    lambda_: float = 1.0  # weight of the classes of steps beside the values
+
+    def build(self, layout: "Layout", network: "BuildNetwork") -> "Process":
+        from timediff.diffusion.cascade.process import Cascade
+
+        return Cascade(layout, network, self.lambda_, joint=self.joint)
+
+    def default_width(self, stays: int, layout: "Layout") -> int:
+        return next(width for least, width in CASCADE_WIDTHS if stays >= least)
+
+    def problems(self, sampler: str, steps: int | None, scale: str) -> list[str]:
+        return super().problems(sampler, steps, scale) + _of_lambda(self.lambda_)
+
+
+def _of_lambda(value: float) -> list[str]:
+    return ["diffusion.lambda cannot be negative"] if value < 0 else []

@@ -1,0 +1,1 @@
+"""Protocols, metrics and results: how close synthetic stays are to real ones."""

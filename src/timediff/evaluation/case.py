@@ -1,0 +1,84 @@
+"""What a metric is given: real stays, the cohort to measure, and how."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from timediff.data.cohort import Cohort
+from timediff.evaluation.inputs.view import Scaling, View
+from timediff.evaluation.settings import EvaluationSettings
+from timediff.runtime.progress import Progress, silent
+from timediff.runtime.seeding import stream
+
+if TYPE_CHECKING:
+    from timediff.evaluation.classifiers.label_classifiers import Trained
+
+
+@dataclass(frozen=True)
+class Case:
+    """Training and held-out stays, and how they are looked at: the same for every metric and every cohort."""
+
+    train: Cohort
+    test: Cohort
+    settings: EvaluationSettings
+
+    @cached_property
+    def view(self) -> View:
+        return View.fit(self.train, self.settings.protocol)
+
+    def scaled(self, scaling: Scaling) -> View:
+        """The same view with another scaling."""
+        return View.fit(self.train, self.settings.protocol, scaling)
+
+    @cached_property
+    def device(self) -> str:
+        import torch
+
+        if self.settings.device != "auto":
+            return self.settings.device
+        return "cuda" if torch.cuda.is_available() else "cpu"
+
+    @cached_property
+    def trained(self) -> "Trained":
+        """Classifiers that were trained on real stays, kept for the next cohort."""
+        from timediff.evaluation.classifiers.label_classifiers import Trained
+
+        return Trained(self.train)
+
+    def stand_in(self, count: int) -> Cohort:
+        """Training stays in place of so many synthetic ones."""
+        order = stream("evaluation", self.settings.seed, 1).permutation(len(self.train))
+        return self.train.take(np.sort(order[: min(count, len(self.train))]))
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One cohort to be measured by one metric."""
+
+    case: Case
+    cohort: Cohort  # synthetic, or training stays in place of it
+    generator: str = "synthetic"  # its name
+    floor: bool = False  # whether the cohort is of training stays, so that the floor is measured
+    progress: Progress = silent
+
+    @property
+    def train(self) -> Cohort:
+        return self.case.train
+
+    @property
+    def test(self) -> Cohort:
+        return self.case.test
+
+    @property
+    def view(self) -> View:
+        return self.case.view
+
+    @property
+    def settings(self) -> EvaluationSettings:
+        return self.case.settings
+
+    @property
+    def device(self) -> str:
+        return self.case.device

@@ -1,0 +1,269 @@
+"""What figures show, as numbers: real stays as aggregates of at least ten, synthetic stays also one by one.
+
+Only `timediff.report` draws. Numbers are short plain lists, so that what a results folder discloses can be read in it.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from timediff.data.arrays import Array, Floats
+from timediff.data.cohort import Cohort
+from timediff.data.describe import Distribution, distribution
+from timediff.data.privacy_limits import MIN_AGGREGATE
+from timediff.evaluation.metrics.marginals import levels, marginals, require_same_features
+
+Numbers = list[float | None]  # None = missing, or of too few stays
+
+
+@dataclass(frozen=True)
+class Course:
+    """Mean and SD over stays at each step, or the fraction of a class; a panel a class."""
+
+    feature: str
+    unit: str | None
+    step: str
+    steps: int
+    classes: list[str]  # of the panels; empty = the values themselves, in one panel
+    mean: dict[str, list[Numbers]]  # by "real" and "synthetic", then by panel and step
+    low: dict[str, list[Numbers]]  # mean − SD; of classes nothing
+    high: dict[str, list[Numbers]]
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """The values of a feature, real and synthetic on the same bins."""
+
+    unit: str | None
+    middles: Numbers  # of the bins; empty where too few real stays have a value
+    width: float
+    ends: Numbers  # of the first and the last bin
+    bins: list[str]  # in words
+    real: Numbers  # fraction of values
+    synthetic: Numbers
+
+
+@dataclass(frozen=True)
+class ClassFractions:
+    """How frequent each class is that at least ten real stays have."""
+
+    classes: list[str]
+    real: Numbers
+    synthetic: Numbers
+    others: bool  # the last is of all other classes together
+
+
+@dataclass(frozen=True)
+class SingleStays:
+    """A few synthetic stays, one by one."""
+
+    step: str
+    steps: int
+    stays: list[str]
+    features: list[str]
+    units: list[str | None]
+    values: list[list[Numbers]]  # by feature, stay and step
+
+
+@dataclass(frozen=True)
+class MissingRates:
+    features: list[str]
+    real: Numbers
+    synthetic: Numbers
+
+
+@dataclass(frozen=True)
+class DensityMap:
+    """Where the stays of one set lie on a map of all stays."""
+
+    stays: str  # "train", "test" or "synthetic"
+    x: Numbers  # middles of the bins
+    y: Numbers
+    x_ends: Numbers  # of the first and the last bin
+    y_ends: Numbers
+    fractions: list[Numbers]  # by x, then y; None = fewer than ten stays
+    most: float | None  # what has the full colour, so that maps beside each other can be compared
+
+
+@dataclass(frozen=True)
+class Points:
+    """Every stay a point on the map: for the eyes of those who may see single real stays."""
+
+    x: Numbers
+    y: Numbers
+    stays: list[str]  # the set of each
+
+
+@dataclass(frozen=True)
+class PlotlyFigure:
+    """A figure that is drawn already, as Plotly's JSON: those of version 0.1.0, or of a metric of another package."""
+
+    figure: dict[str, Any]
+
+
+Content = Course | Histogram | ClassFractions | SingleStays | MissingRates | DensityMap | Points | PlotlyFigure
+KINDS: dict[str, type[Content]] = {
+    "course": Course,
+    "histogram": Histogram,
+    "classes": ClassFractions,
+    "stays": SingleStays,
+    "missing": MissingRates,
+    "density": DensityMap,
+    "points": Points,
+    "plotly": PlotlyFigure,
+}
+NAMES = {kind: name for name, kind in KINDS.items()}
+
+
+@dataclass(frozen=True)
+class FigureData:
+    """What one figure shows, and where it stands in the report."""
+
+    name: str  # of its file
+    section: str  # "trajectories", "stays", "missingness", "distributions", "embeddings", or another heading
+    title: str
+    content: Content
+    feature: str | None = None
+    generator: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        about = {name: value for name, value in vars(self).items() if name != "content"}
+        return about | {"kind": NAMES[type(self.content)], "data": asdict(self.content)}
+
+    @staticmethod
+    def from_json(table: Mapping[str, Any]) -> "FigureData":
+        about = {name: table[name] for name in ("name", "section", "title", "feature", "generator")}
+        if "figure" in table:  # as version 0.1.0 wrote it
+            return FigureData(content=PlotlyFigure(table["figure"]), **about)
+        return FigureData(content=KINDS[table["kind"]](**table["data"]), **about)
+
+
+def named(generator: str, figures: Iterable[FigureData]) -> list[FigureData]:
+    """Named for their files, which no generator's name can lead elsewhere."""
+    short = hashlib.sha256(generator.encode()).hexdigest()[:8]
+    return [replace(f, name=f"{f.name}-{short}-{i:03}", generator=generator) for i, f in enumerate(figures)]
+
+
+def cohort_figures(real: Cohort, synthetic: Cohort, generator: str) -> list[FigureData]:
+    """What there is to see of a synthetic cohort beside real stays, whatever was measured."""
+    return named(generator, _of_cohort(real, synthetic))
+
+
+def _of_cohort(real: Cohort, synthetic: Cohort) -> Iterator[FigureData]:
+    generated = [feature for feature in real.schema.features if feature.generated]
+    temporal = [feature for feature in generated if feature.scope == "temporal"]
+    for feature in temporal:
+        course = course_over_time(real, synthetic, feature.name)
+        yield FigureData("trajectories", "trajectories", f"{feature.name} over time", course, feature.name)
+    for feature in generated:
+        overlay = distributions(distribution(real, feature, MIN_AGGREGATE), synthetic)
+        yield FigureData("distributions", "distributions", feature.name, overlay, feature.name)
+    if any(not feature.discrete for feature in temporal):
+        yield FigureData("stays", "stays", "Single synthetic stays", single_stays(synthetic))
+    yield FigureData("missingness", "missingness", "Fraction of missing values", missing_rates(real, synthetic))
+
+
+def course_over_time(real: Cohort, synthetic: Cohort, feature: str) -> Course:
+    """Of one temporal feature; a gap where fewer than ten stays are observed."""
+    require_same_features(real.schema, synthetic.schema)
+    described = real.schema[feature]
+    panels = levels(described)
+    mean: dict[str, list[Numbers]] = {"real": [], "synthetic": []}
+    low: dict[str, list[Numbers]] = {"real": [], "synthetic": []}
+    high: dict[str, list[Numbers]] = {"real": [], "synthetic": []}
+    for level in panels:
+        for name, cohort in (("real", real), ("synthetic", synthetic)):
+            values = cohort.series[feature]
+            if level is not None:
+                values = np.where(np.isnan(values), np.nan, values == level)
+            middle, sd = _by_step(values)
+            mean[name].append(plain(middle))
+            if level is None:
+                low[name].append(plain(middle - sd))
+                high[name].append(plain(middle + sd))
+    classes = [str(described.classes[level]) for level in panels if level is not None]
+    steps = max(real.schema.steps, synthetic.schema.steps)
+    return Course(feature, described.unit, real.schema.step, steps, classes, mean, low, high)
+
+
+def _by_step(values: Floats) -> tuple[Floats, Floats]:
+    """Mean and SD over stays at each step, (L,); NaN where fewer than ten stays are observed."""
+    observed = ~np.isnan(values)  # (N, L)
+    count = observed.sum(axis=0)
+    divisor = np.where(count >= MIN_AGGREGATE, count, np.nan)
+    mean = np.where(observed, values, 0).sum(axis=0) / divisor
+    sd = np.sqrt(np.where(observed, (values - mean) ** 2, 0).sum(axis=0) / divisor)
+    return mean, sd
+
+
+def distributions(known: Distribution, synthetic: Cohort) -> Histogram | ClassFractions:
+    """One feature, real as far as at least ten stays say it, and synthetic on the same bins or classes."""
+    values = np.asarray(synthetic.values(known.feature.name), np.float64).ravel()
+    observed = values[~np.isnan(values)]
+    if known.class_rates:
+        return _class_fractions(known, observed)
+    if not known.shown:
+        return Histogram(known.feature.unit, [], 0.0, [], [], [], [])
+    counts, _ = np.histogram(observed, known.edges)
+    fractions = counts / max(1, len(observed))
+    return Histogram(
+        known.feature.unit,
+        plain((known.edges[:-1] + known.edges[1:]) / 2, digits=6),
+        float(f"{known.edges[1] - known.edges[0]:.6g}"),
+        plain(known.edges[[0, -1]], digits=6),
+        bin_names(known),
+        plain(known.heights),
+        plain(fractions),
+    )
+
+
+def _class_fractions(known: Distribution, observed: Floats) -> ClassFractions:
+    """Of the classes that at least ten real stays have, and of all others together where that may be shown."""
+    shown = [observed == place for place, name in enumerate(known.feature.classes) if str(name) in known.class_rates]
+    counts = [int(these.sum()) for these in shown]
+    real, names = list(known.class_rates.values()), list(known.class_rates)
+    others = known.rare is not None and not np.isnan(known.rare)
+    if others and known.rare is not None:
+        counts, real = [*counts, len(observed) - sum(counts)], [*real, known.rare]
+    synthetic = np.array(counts) / max(1, sum(counts))
+    return ClassFractions(names, plain(np.array(real)), plain(synthetic), others)
+
+
+def bin_names(known: Distribution) -> list[str]:
+    """A bin is named by the values in it, not by the edges half-way between values."""
+    low, high, inner = known.edges[:-1], known.edges[1:], (known.spacing or 0) / 2
+    if known.spacing and (high - low)[0] < 1.5 * known.spacing:
+        return [f"{a + inner:.4g}" for a in low]
+    return [f"{a + inner:.4g} to {b - inner:.4g}" for a, b in zip(low, high, strict=True)]
+
+
+def single_stays(synthetic: Cohort, features: Sequence[str] | None = None, count: int = 4) -> SingleStays:
+    """A few synthetic stays, evenly taken from the cohort: continuous features, or those named."""
+    schema = synthetic.schema
+    names = [f.name for f in schema.temporal if not f.discrete] if features is None else list(features)
+    chosen = np.unique(np.linspace(0, len(synthetic) - 1, min(count, len(synthetic))).round().astype(int))
+    return SingleStays(
+        schema.step,
+        schema.steps,
+        [str(synthetic.stay_id[stay]) for stay in chosen],
+        names,
+        [schema[name].unit for name in names],
+        [[plain(synthetic.series[name][stay]) for stay in chosen] for name in names],
+    )
+
+
+def missing_rates(real: Cohort, synthetic: Cohort) -> MissingRates:
+    """By feature, real beside synthetic."""
+    records = {record.feature: record for record in reversed(marginals(real, synthetic))}
+    names = [feature.name for feature in real.schema.features if feature.generated]
+    shown = [records[name] for name in names]
+    rates = [record.real_missing if record.real_stays >= MIN_AGGREGATE else np.nan for record in shown]
+    return MissingRates(names, plain(np.array(rates)), plain(np.array([record.synthetic_missing for record in shown])))
+
+
+def plain(values: Array, digits: int = 4) -> Numbers:
+    """Four significant digits, None where missing."""
+    return [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in values.tolist()]

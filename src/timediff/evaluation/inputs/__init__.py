@@ -1,0 +1,1 @@
+"""What classifiers and neighbours see of a stay."""

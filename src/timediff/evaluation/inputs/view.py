@@ -1,0 +1,125 @@
+"""What classifiers see of a cohort: channels, filled and scaled by real training data, as the protocol has them.
+
+- paper: values (nulls by the training mean, or the most frequent class), masks, static values and the label, each a
+  channel; standardised, or scaled to [0, 1] where stays are windows of one long series, as TimeGAN does.
+- strict: values (filled forward, then backward, then by the training mean) and masks, standardised; or masks alone.
+A class of a categorical feature is a channel; of two classes the second is one.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from timediff.data.arrays import Array, Floats
+from timediff.data.cohort import Cohort
+from timediff.data.schema import Feature, Schema
+from timediff.errors import TimeDiffError
+from timediff.evaluation.metrics.marginals import levels
+
+Protocol = Literal["paper", "strict"]
+Scaling = Literal["standard", "minmax"]
+Single = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class InputChannel:
+    feature: str
+    part: Literal["value", "mask"]
+    level: int | None = None  # a class; None = the value itself
+
+
+@dataclass(frozen=True)
+class View:
+    """Channels of a cohort as (N, L, C), all scaled by what the training stays are like."""
+
+    protocol: Protocol
+    schema: Schema
+    channels: tuple[InputChannel, ...]
+    fill: dict[str, float]  # what replaces a null: the mean, or the most frequent class
+    shift: Floats  # (C,)
+    scale: Floats  # (C,)
+
+    @staticmethod
+    def fit(train: Cohort, protocol: Protocol = "strict", scaling: Scaling | None = None) -> "View":
+        """Fits what fills and scales; without `scaling` it is the protocol's own."""
+        schema = train.schema.generated()
+        known = [feature for feature in schema.features if protocol == "paper" or feature.scope == "temporal"]
+        fill = {feature.name: _fill(feature, np.asarray(train.values(feature.name), np.float64)) for feature in known}
+        channels = [InputChannel(f.name, "value", level) for f in known for level in levels(f)]
+        channels += [InputChannel(f.name, "mask") for f in known if np.isnan(train.values(f.name).astype(float)).any()]
+        count = len(channels)
+        plain = View(protocol, schema, tuple(channels), fill, np.zeros(count), np.ones(count))
+        seen = plain.series(train).reshape(-1, count).astype(np.float64)
+        if scaling is None:
+            scaling = "minmax" if protocol == "paper" and windows(train.schema) else "standard"
+        if scaling == "minmax":
+            shift, scale = seen.min(axis=0), np.ptp(seen, axis=0)
+        else:
+            shift, scale = seen.mean(axis=0), seen.std(axis=0)
+        scale = np.where(scale > 1e-6 * np.maximum(1.0, np.abs(shift)), scale, 1.0)  # a constant channel
+        return View(protocol, schema, tuple(channels), fill, shift, scale)
+
+    @property
+    def masks(self) -> "View":
+        """The masks alone."""
+        return self._only([channel.part == "mask" for channel in self.channels])
+
+    @property
+    def values(self) -> "View":
+        """The values of temporal features alone."""
+        temporal = {feature.name for feature in self.schema.temporal}
+        return self._only([c.part == "value" and c.feature in temporal for c in self.channels])
+
+    def without(self, feature: str) -> "View":
+        return self._only([channel.feature != feature for channel in self.channels])
+
+    def _only(self, chosen: list[bool]) -> "View":
+        channels = tuple(c for c, kept in zip(self.channels, chosen, strict=True) if kept)
+        return View(self.protocol, self.schema, channels, self.fill, self.shift[chosen], self.scale[chosen])
+
+    def series(self, cohort: Cohort) -> Single:
+        """(N, L, C), float32."""
+        if cohort.length is not None:
+            raise TimeDiffError("stays of different lengths cannot be evaluated yet: cut them with --horizon N.")
+        out = np.empty((len(cohort), cohort.schema.steps, len(self.channels)), np.float32)
+        filled: dict[str, Floats] = {}
+        for i, channel in enumerate(self.channels):
+            raw = np.asarray(cohort.values(channel.feature), np.float64).reshape(len(cohort), -1)
+            if channel.part == "mask":
+                values: Array = np.isnan(raw)
+            else:
+                if channel.feature not in filled:
+                    filled = {channel.feature: self._filled(channel.feature, raw)}  # the last one is enough
+                values = filled[channel.feature]
+                values = values if channel.level is None else values == channel.level
+            out[:, :, i] = (values - self.shift[i]) / self.scale[i]
+        return out
+
+    def flat(self, cohort: Cohort) -> Single:
+        """(N, L · C): every channel at every step a column; a static channel counts once."""
+        series = self.series(cohort)
+        temporal = {feature.name for feature in self.schema.temporal}
+        over_time = [c.feature in temporal for c in self.channels]
+        once = series[:, 0, [not t for t in over_time]]
+        return np.concatenate([series[:, :, over_time].reshape(len(series), -1), once], axis=1)
+
+    def _filled(self, name: str, values: Floats) -> Floats:
+        if self.protocol == "strict":
+            from timediff.data.codec import carried  # here: with it comes PyTorch, and a report needs none
+
+            values = carried(values)
+        return np.where(np.isnan(values), self.fill[name], values)
+
+
+def windows(schema: Schema) -> bool:
+    """Whether stays are windows cut from one long series: such schemas have an order."""
+    return any(feature.role == "order" for feature in schema.features)
+
+
+def _fill(feature: Feature, values: Floats) -> float:
+    known = values[~np.isnan(values)]
+    if known.size == 0:
+        return 0.0
+    return float(np.bincount(known.astype(np.int64)).argmax()) if feature.discrete else float(known.mean())

@@ -1,0 +1,1 @@
+"""The metrics, one file each. `timediff.evaluation.registry` knows where they are."""

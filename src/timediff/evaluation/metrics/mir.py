@@ -1,0 +1,119 @@
+"""Membership inference risk: an attacker guesses by distances which real stays were used for training."""
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from timediff.data.arrays import Array, Floats
+from timediff.evaluation.case import Measurement
+from timediff.evaluation.registry import Cost, Meaning, metric
+from timediff.evaluation.score import Score, unavailable, with_floors
+from timediff.evaluation.statistics.auc import Ranked
+from timediff.evaluation.statistics.bootstrap import Counts, bootstrap, interval, resample
+from timediff.evaluation.statistics.neighbour_sets import (
+    BOOTSTRAP,
+    RESAMPLES,
+    SUBSET,
+    Distances,
+    halved,
+    no_floor,
+    rounded,
+    subset,
+    too_few,
+)
+from timediff.runtime.seeding import stream
+
+NUMBERS = ("f1", "tpr", "fpr", "auc", "no_leak_f1")
+
+
+@metric(
+    "mir",
+    "private",
+    title="Guessing who was in the training data",
+    sentence="A simulated attacker holds real stays and, by how close each is to the synthetic ones, guesses whether "
+    "it was used for training.",
+    numbers={
+        "f1": Meaning("attack's F1", "Success of the attacker as the paper counts it (MIR).", "as without a leak"),
+        "no_leak_f1": Meaning(
+            "F1 without a leak", "What the same number of alarms gives if they are raised blindly: the yardstick."
+        ),
+        "tpr": Meaning(
+            "members called members",
+            "Fraction of training stays that the attacker takes for such.",
+            "as for unseen stays",
+        ),
+        "fpr": Meaning(
+            "others called members",
+            "Fraction of unseen stays that the attacker takes for training stays: the yardstick.",
+        ),
+        "auc": Meaning(
+            "attack's AUC",
+            "How often the attacker finds the training stay in a pair with an unseen one.",
+            "0.5",
+            no_leak=0.5,
+        ),
+    },
+    cost=Cost(0.5),
+)
+def measure(given: Measurement) -> list[Score]:
+    settings, view = given.settings, given.case.scaled("minmax")
+    rows = (view.flat(one) for one in (given.train, given.test, given.cohort))
+    return mir(*rows, threshold=settings.mir_threshold, seed=settings.seed, device=given.device)
+
+
+def mir(
+    train: Array, test: Array, synthetic: Array, *, threshold: float = 0.08, seed: int = 0, device: str = "cpu"
+) -> list[Score]:
+    """Membership inference risk (Liu et al. 2019; the paper's appendix), on rows scaled to [0, 1] by the caller.
+
+    The attack calls a stay a member if its squared distance to the nearest synthetic stay, scaled to [0, 1] within
+    its set, is at most `threshold`. That scaling uses who is a member; "auc" does without it: no threshold, raw
+    distances. "no_leak_f1" is the F1 of an attack with as many alarms, as many among members as among others.
+    """
+    if why := too_few(train, test, synthetic):
+        return [unavailable("mir", what, why) for what in NUMBERS]
+    size = min(len(train), len(test))
+    rng = stream("evaluation", seed, SUBSET)
+    scores = _scores(subset(train, size, rng), subset(test, size, rng), synthetic, threshold, seed, device)
+    if note := no_floor(test):
+        return [replace(score, note=note) for score in scores]
+    half = halved(train, test, seed, 0)
+    return with_floors(scores, _scores(half["train"], half["test"], half["synthetic"], threshold, seed, device))
+
+
+def _scores(train: Array, test: Array, synthetic: Array, threshold: float, seed: int, device: str) -> list[Score]:
+    from timediff.evaluation.statistics.neighbours import nearest
+
+    members, others = (rounded(nearest(rows, synthetic, device=device)) for rows in (train, test))
+    attack = _Attack(members, others, threshold)
+    rng = stream("evaluation", seed, BOOTSTRAP)
+    values = attack.numbers(*(np.ones(len(rows), np.int64) for rows in (members, others)))
+    bounds = bootstrap(lambda: attack.numbers(*(resample(len(rows), rng) for rows in (members, others))), RESAMPLES)
+    return [
+        Score("mir", what, float(value), n=len(train), low=low, high=high)
+        for what, value, (low, high) in zip(NUMBERS, values, map(interval, bounds.T), strict=True)
+    ]
+
+
+class _Attack:
+    """Who is called a member, and in which order stays are suspected."""
+
+    def __init__(self, members: Distances, others: Distances, threshold: float) -> None:
+        self.called = [_scaled(distances) <= threshold for distances in (members, others)]
+        is_member: npt.NDArray[np.bool_] = np.arange(len(members) + len(others)) < len(members)
+        self.ranked = Ranked(-np.concatenate([members, others]), is_member)
+
+    def numbers(self, members: Counts, others: Counts) -> Floats:
+        """The NUMBERS, each stay counted so many times; there are as many members as others."""
+        tpr, fpr = (float(n @ called / n.sum()) for n, called in zip((members, others), self.called, strict=True))
+        alarms = (tpr + fpr) / 2
+        auc = self.ranked.auc(np.concatenate([members, others]))
+        return np.array([2 * tpr / (tpr + fpr + 1), tpr, fpr, auc, alarms / (alarms + 0.5)])
+
+
+def _scaled(distances: Distances) -> Floats:
+    """Squared distances, to [0, 1] within their set; all 0 where they are all the same."""
+    squares = distances.astype(np.float64) ** 2
+    scaled: Floats = (squares - squares.min()) / (np.ptp(squares) or 1.0)
+    return scaled

@@ -1,0 +1,161 @@
+"""Nearest-neighbour adversarial accuracy: do synthetic stays lie nearer to training stays than to unseen ones?"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from timediff.data.arrays import Array, Floats
+from timediff.evaluation.case import Measurement
+from timediff.evaluation.registry import Cost, Meaning, metric
+from timediff.evaluation.score import Score, mean_and_std, unavailable, with_floors
+from timediff.evaluation.statistics.bootstrap import bootstrap, interval, resample
+from timediff.evaluation.statistics.neighbour_sets import (
+    BOOTSTRAP,
+    RESAMPLES,
+    SUBSET,
+    Distances,
+    Sets,
+    halved,
+    no_floor,
+    rounded,
+    subset,
+    too_few,
+)
+from timediff.runtime.seeding import stream
+
+Flags = Mapping[str, Floats]  # what each stay adds to a fraction, by the set and what its neighbours are compared with
+NUMBERS = ("aa_train", "aa_test", "nnaa", "nearer_training")
+
+
+@metric(
+    "nnaa",
+    "private",
+    title="Nearest neighbours",
+    sentence="Whether synthetic stays lie closer to the real stays that the generator was trained on than to real "
+    "stays that it has never seen. If so, it has memorised single patients.",
+    numbers={
+        "nearer_training": Meaning(
+            "nearer to training",
+            "Fraction of synthetic stays nearer to a training stay than to an unseen one.",
+            "0.5",
+            no_leak=0.5,
+        ),
+        "nnaa": Meaning(
+            "NNAA risk",
+            "Difference of the two adversarial accuracies: what being in the training data changes.",
+            "0; 0.5 is worst",
+            no_leak=0.0,
+        ),
+        "aa_train": Meaning(
+            "adversarial accuracy, training",
+            "How often the nearest neighbour tells synthetic from training stays; below 0.5 they lie too close.",
+            "0.5",
+        ),
+        "aa_test": Meaning(
+            "adversarial accuracy, unseen", "The same with real stays that the generator has not seen.", "0.5"
+        ),
+    },
+    cost=Cost(0.5, 0.1),
+)
+def measure(given: Measurement) -> list[Score]:
+    settings = given.settings
+    rows = (given.view.flat(one) for one in (given.train, given.test, given.cohort))
+    return nnaa(*rows, seed=settings.seed, repetitions=settings.repetitions, device=given.device)
+
+
+def nnaa(
+    train: Array, test: Array, synthetic: Array, *, seed: int = 0, repetitions: int = 5, device: str = "cpu"
+) -> list[Score]:
+    """Adversarial accuracies (Yale et al. 2020; the paper's appendix), on sets of equal size.
+
+    Each repetition takes other subsets of the sets that are larger than the smallest; the interval covers them too.
+    The floor is that of real stays: half of the test set in place of the synthetic stays.
+    """
+    if why := too_few(train, test, synthetic):
+        return [unavailable("nnaa", what, why) for what in NUMBERS]
+    sets = {"train": train, "test": test, "synthetic": synthetic}
+    size = min(map(len, sets.values()))
+    whole = {name for name, rows in sets.items() if len(rows) == size}
+    scores = _scores(_subsets(sets, seed, repetitions), whole, seed, device)
+    if note := no_floor(test):
+        return [replace(score, note=note) for score in scores]
+    halves = (halved(train, test, seed, repetition) for repetition in range(repetitions))
+    return with_floors(scores, _scores(halves, (), seed, device))
+
+
+def _scores(subsets: Iterable[Sets], whole: Collection[str], seed: int, device: str) -> list[Score]:
+    indicators = _Indicators(whole, device)
+    flags = [indicators.of(sets) for sets in subsets]
+    size = len(flags[0]["test"])
+    values = np.abs([_accuracies(flag) for flag in flags])  # (repetitions, NUMBERS)
+    rng, number = stream("evaluation", seed, BOOTSTRAP), iter(range(RESAMPLES))
+
+    def resampled() -> Floats:
+        counts = {name: resample(size, rng) for name in ("train", "test", "synthetic")}
+        return _accuracies(flags[next(number) % len(flags)], counts)
+
+    bounds = dict(zip(NUMBERS, map(interval, bootstrap(resampled, RESAMPLES).T), strict=True))
+    low, high = bounds["nnaa"]
+    bounds["nnaa"] = max(0.0, low, -high), max(abs(low), abs(high))  # resampled with its sign, so that 0 can be in it
+    scores = []
+    for i, what in enumerate(NUMBERS):
+        mean, std = mean_and_std(values[:, i])
+        low, high = bounds[what]
+        scores.append(Score("nnaa", what, mean, n=size, std=std, low=low, high=high))
+    return scores
+
+
+def _accuracies(flags: Flags, counts: Mapping[str, Array] | None = None) -> Floats:
+    """The NUMBERS, that of "nnaa" with its sign; each stay of a set counted as often as `counts` says, or once."""
+    rate = {
+        key: float(flag.mean() if counts is None else counts[key.split()[0]] @ flag / len(flag))
+        for key, flag in flags.items()
+    }
+    aa_train = (rate["train"] + rate["synthetic train"]) / 2
+    aa_test = (rate["test"] + rate["synthetic test"]) / 2
+    return np.array([aa_train, aa_test, aa_test - aa_train, rate["synthetic nearer"]])
+
+
+class _Indicators:
+    """The indicators of the appendix's sums. Distances between sets that are `whole` in every subset are taken once."""
+
+    def __init__(self, whole: Collection[str], device: str) -> None:
+        self.whole, self.device = whole, device
+        self.known: dict[tuple[str, str], tuple[Distances, Distances]] = {}
+
+    def of(self, sets: Sets) -> Flags:
+        tt, ee, ss = (self._distances(sets, name, name)[0] for name in ("train", "test", "synthetic"))
+        ts, st = self._distances(sets, "train", "synthetic")
+        es, se = self._distances(sets, "test", "synthetic")
+        return {
+            "train": (ts > tt).astype(np.float64),
+            "test": (es > ee).astype(np.float64),
+            "synthetic train": (st > ss).astype(np.float64),
+            "synthetic test": (se > ss).astype(np.float64),
+            "synthetic nearer": (st < se) + 0.5 * (st == se),
+        }
+
+    def _distances(self, sets: Sets, a: str, b: str) -> tuple[Distances, Distances]:
+        from timediff.evaluation.statistics.neighbours import nearest, nearest_both
+
+        if (a, b) in self.known:
+            return self.known[a, b]
+        if a == b:
+            own = rounded(nearest(sets[a], sets[a], exclude_self=True, device=self.device))
+            pair = own, own
+        else:
+            forth, back = nearest_both(sets[a], sets[b], device=self.device)
+            pair = rounded(forth), rounded(back)
+        if a in self.whole and b in self.whole:
+            self.known[a, b] = pair
+        return pair
+
+
+def _subsets(sets: Sets, seed: int, repetitions: int) -> Iterator[Sets]:
+    """Subsets of equal size; one is all there is where the sets are of equal size already."""
+    size = min(map(len, sets.values()))
+    alike = all(len(rows) == size for rows in sets.values())
+    for repetition in range(1 if alike else repetitions):
+        # Sets of one size at the same positions: a cohort that is the training cohort is met stay by stay.
+        yield {name: subset(rows, size, stream("evaluation", seed, SUBSET, repetition)) for name, rows in sets.items()}

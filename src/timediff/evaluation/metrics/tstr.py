@@ -1,0 +1,311 @@
+"""TSTR: do classifiers that were trained on synthetic stays work on real ones? Every number is an AUROC of the label.
+
+- TSTR: trained on synthetic stays, tested on real ones held out; TRTR: the same, trained on real training stays
+- TRTS: trained on real stays, tested on synthetic ones
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from timediff.data.arrays import Array, Floats
+from timediff.data.cohort import Cohort
+from timediff.data.privacy_limits import MIN_AGGREGATE
+from timediff.data.schema import Feature
+from timediff.evaluation.case import Measurement
+from timediff.evaluation.classifiers.label_classifiers import (
+    ALL,
+    CLASSICAL,
+    KEY,
+    RECURRENT,
+    Bench,
+    Model,
+    Trained,
+    missing,
+)
+from timediff.evaluation.inputs.summaries import Kind
+from timediff.evaluation.inputs.view import View
+from timediff.evaluation.registry import Cost, Meaning, metric
+from timediff.evaluation.score import Score, mean_and_std, unavailable
+from timediff.evaluation.statistics.auc import auroc
+from timediff.evaluation.statistics.bootstrap import interval, resamples
+from timediff.evaluation.statistics.groups import groups
+from timediff.runtime.progress import Progress, silent
+from timediff.runtime.seeding import stream
+
+SETS = {"real": "real training stays", "synthetic": "synthetic stays", "test": "held-out stays"}
+TESTS = {"tstr": ("synthetic", "test"), "trtr": ("real", "test"), "trts": ("real", "synthetic")}  # trained, tested on
+FEWEST = 30  # stays of a group
+NO_LABEL = "the schema has no label to predict: give one static feature role = 'label'."
+
+
+@metric(
+    "tstr",
+    "useful",
+    title="Predicting the outcome",
+    sentence="Classifiers are trained to predict the outcome once on synthetic and once on real stays; both are tested "
+    "on the same real stays that nobody has seen. AUROC: 0.5 is guessing, 1 is always right.",
+    numbers={
+        "tstr": Meaning(
+            "trained on synthetic",
+            "AUROC on real stays after training on synthetic ones (TSTR).",
+            "as trained on real",
+        ),
+        "trtr": Meaning(
+            "trained on real",
+            "AUROC on real stays after training on real ones (TRTR): the yardstick.",
+            in_terminal=False,
+        ),
+        "trts": Meaning(
+            "real, tested on synthetic",
+            "AUROC on synthetic stays after training on real ones (TRTS).",
+            "as on real stays",
+            in_terminal=False,
+        ),
+        "gap": Meaning("loss", "Trained on real minus trained on synthetic, in AUROC.", "0 or below"),
+    },
+    cost=Cost(70, 18),
+    headline="mean of five",
+)
+def measure(given: Measurement) -> list[Score]:
+    settings = given.settings
+    return tstr(
+        given.view,
+        given.train,
+        given.test,
+        given.cohort,
+        seed=settings.seed,
+        repetitions=settings.repetitions,
+        bootstrap=settings.bootstrap,
+        device=given.device,
+        real=given.case.trained,
+        progress=given.progress,
+    )
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What one classifier predicts, (N, K), by test and repetition; or why it cannot."""
+
+    classifier: str
+    predictions: Mapping[str, Sequence[Floats]]
+    whys: Mapping[str, str]
+
+    def areas(self, labels: Mapping[str, Array], weights: Mapping[str, Array]) -> "Areas":
+        tables = {
+            what: np.stack([auroc(labels[TESTS[what][1]], p, weights[TESTS[what][1]]) for p in several])
+            for what, several in self.predictions.items()
+        }
+        return Areas(self.classifier, tables, self.whys)
+
+    def only(self, inside: Array, why: str | None) -> "Predictions":
+        """Of some held-out stays alone; or why not of them."""
+        known = {what: [p[inside] for p in several] for what, several in self.predictions.items() if what != "trts"}
+        whys = {what: text for what, text in self.whys.items() if what != "trts"}
+        return (
+            Predictions(self.classifier, {}, dict.fromkeys(known, why) | whys)
+            if why
+            else Predictions(self.classifier, known, whys)
+        )
+
+
+@dataclass(frozen=True)
+class Areas:
+    """AUROCs of one classifier by test, (repetitions, 1 + bootstrap samples): first the stays as they are."""
+
+    classifier: str
+    tables: Mapping[str, Floats]
+    whys: Mapping[str, str]
+    varies: bool = True  # with its seed, as a whole
+
+
+def tstr(
+    view: View,
+    train: Cohort,
+    test: Cohort,
+    synthetic: Cohort,
+    *,
+    seed: int,
+    repetitions: int,
+    classifiers: Sequence[str] = ALL,
+    inputs: Sequence[Kind] = ("flattened", "summary"),
+    bootstrap: int = 200,
+    device: str = "cpu",
+    real: Trained | None = None,
+    progress: Progress = silent,
+) -> list[Score]:
+    """TSTR, TRTR, TRTS and the gap TRTR − TSTR by each classifier, and the means over the paper's five."""
+    if view.schema.label is None:
+        return [unavailable("tstr", "tstr", NO_LABEL)]
+    sets = _equal(train, test, synthetic, seed)
+    bench = Bench(view, train, seed, device)
+    predicted = _predict(bench, sets, classifiers, inputs, repetitions, real or Trained(train), progress)
+    labels = {of: cohort.label for of, cohort in sets.items()}
+    weights = {of: resamples(len(y), bootstrap, stream("evaluation", seed, KEY, 1)) for of, y in labels.items()}
+    return _scores([one.areas(labels, weights) for one in predicted], labels, repetitions)
+
+
+def tstr_by_group(
+    view: View,
+    train: Cohort,
+    test: Cohort,
+    synthetic: Cohort,
+    features: str | Sequence[str],
+    *,
+    seed: int,
+    repetitions: int,
+    classifiers: Sequence[str] = CLASSICAL,
+    inputs: Sequence[Kind] = ("flattened",),
+    bootstrap: int = 200,
+    device: str = "cpu",
+    real: Trained | None = None,
+    progress: Progress = silent,
+) -> list[Score]:
+    """TSTR, TRTR and gap of the held-out stays of each group; classifiers are trained once, on all stays.
+
+    Groups are those of `groups`: values of a static feature, or quarters of the training stays by it.
+    """
+    label = view.schema.label
+    if label is None:
+        return [unavailable("tstr", "tstr", NO_LABEL)]
+    sets = _equal(train, test, synthetic, seed)
+    names = [features] if isinstance(features, str) else features
+    found = [group for name in names for group in groups(sets["test"], name, train)]
+    bench = Bench(view, train, seed, device)
+    predicted = _predict(bench, sets, classifiers, inputs, repetitions, real or Trained(train), progress)
+    out = []
+    for group, inside in found:
+        y = sets["test"].label[inside]
+        why = f"{about(len(y))} held-out stays have {group}; {FEWEST} are needed." if len(y) < FEWEST else None
+        why = why or one_class(y, label, f"held-out stays with {group}")
+        weights = resamples(len(y), 0 if why else bootstrap, stream("evaluation", seed, KEY, 1))
+        areas = [one.only(inside, why).areas({"test": y}, {"test": weights}) for one in predicted]
+        out += [replace(score, group=group) for score in _scores(areas, {"test": y}, repetitions)]
+    return out
+
+
+def about(count: int) -> str:
+    """A number of stays, too coarse to point at one."""
+    if count == 0:
+        return "no"
+    return f"fewer than {MIN_AGGREGATE}" if count < MIN_AGGREGATE else f"about {round(count, -1):,}"
+
+
+def one_class(y: Array, label: Feature, who: str) -> str | None:
+    """Why no AUROC can be had of these classes; None where it can."""
+    counts = np.bincount(y, minlength=len(label.classes))
+    if (counts > 0).sum() >= 2:
+        return None
+    parts = [f"{about(count)} {who} have {label.name} = {c}" for c, count in zip(label.classes, counts, strict=True)]
+    return f"{' and '.join(parts)}; stays of two classes are needed."
+
+
+def labelled(cohort: Cohort) -> Cohort:
+    label = cohort.schema.label
+    assert label is not None
+    unknown = np.isnan(np.asarray(cohort.static[label.name], np.float64))
+    return cohort.take(~unknown) if unknown.any() else cohort
+
+
+def shuffled(cohort: Cohort, seed: int, count: int | None = None) -> Cohort:
+    """The stays with a label in random order; cohorts of one size in the same."""
+    cohort = labelled(cohort)
+    return cohort.take(stream("evaluation", seed, KEY, 2).permutation(len(cohort))[:count])
+
+
+def _equal(train: Cohort, test: Cohort, synthetic: Cohort, seed: int) -> dict[str, Cohort]:
+    """As many real stays as synthetic ones, so that neither is better to train on by being more."""
+    count = min(len(labelled(train)), len(labelled(synthetic)))
+    return {"real": shuffled(train, seed, count), "synthetic": shuffled(synthetic, seed, count), "test": labelled(test)}
+
+
+def _predict(
+    bench: Bench,
+    sets: Mapping[str, Cohort],
+    classifiers: Sequence[str],
+    inputs: Sequence[Kind],
+    repetitions: int,
+    real: Trained,
+    progress: Progress,
+) -> list[Predictions]:
+    """Every classifier on every kind of input, trained and tested."""
+    label = bench.view.schema.label
+    assert label is not None
+    whys = {of: why for of, cohort in sets.items() if (why := one_class(cohort.label, label, SETS[of]))}
+    plans: list[tuple[Kind | None, list[str]]] = [(k, [n for n in classifiers if n not in RECURRENT]) for k in inputs]
+    plans.append((None, [name for name in classifiers if name in RECURRENT]))
+    total = sum(len(names) for _, names in plans)
+    out: list[Predictions] = []
+    for kind, names in plans:
+        rows = bench.rows(kind, {of: c for of, c in sets.items() if of not in whys}) if names else {}
+        for name in names:
+            models: dict[str, list[Model]] = {}
+            predictions, whys_not = {}, {}
+            for what, (trained_on, tested) in TESTS.items():
+                if why := missing(name) or whys.get(trained_on) or whys.get(tested):
+                    whys_not[what] = why
+                    continue
+                if trained_on not in models:  # of real stays two at least: their difference is the floor of the gap
+                    kept, times = (real, max(repetitions, 2)) if trained_on == "real" else (None, repetitions)
+                    models[trained_on] = bench.models(name, kind, rows[trained_on], sets[trained_on].label, times, kept)
+                predictions[what] = [model(rows[tested]) for model in models[trained_on]]
+            out.append(Predictions(f"{name}, {kind or 'series'}", predictions, whys_not))
+            progress(len(out), total)
+    return out
+
+
+def _means(areas: Sequence[Areas]) -> list[Areas]:
+    """The means over the paper's five classifiers, for each kind of input that all five had."""
+    out = []
+    for kind in ("flattened", "summary"):
+        five = [one for one in areas if one.classifier in {f"{name}, {kind}" for name in CLASSICAL}]
+        if len(five) < len(CLASSICAL):
+            continue
+        whys = {w: one.whys[w] for one in five for w in ("tstr", "trtr") if w in one.whys}
+        tables = {}
+        for what in {"tstr", "trtr"} - whys.keys():
+            several = [one.tables[what] for one in five]
+            most = max(len(table) for table in several)
+            tables[what] = np.mean([np.broadcast_to(t, (most, t.shape[1])) for t in several], axis=0)
+        # Four of the five have no seed to vary by: the fifth alone would make far too narrow a floor of the mean.
+        out.append(Areas(f"mean of five, {kind}", tables, whys, varies=False))
+    return out
+
+
+def _scores(areas: Sequence[Areas], labels: Mapping[str, Array], repetitions: int) -> list[Score]:
+    """All numbers of all classifiers, with their floors: what a classifier trained on real stays reaches."""
+    out = []
+    for one in [*areas, *_means(areas)]:
+        tables = {what: table[:repetitions] for what, table in one.tables.items()}
+        whys = dict(one.whys)
+        if "tstr" in tables and "trtr" in tables:
+            tables["gap"] = tables["trtr"] - tables["tstr"]
+        else:
+            whys["gap"] = whys.get("tstr") or whys["trtr"]
+        sizes = {what: len(labels[tested]) for what, (_, tested) in TESTS.items() if tested in labels}
+        sizes["gap"] = sizes["tstr"]
+        scores = {what: scored("tstr", what, one.classifier, table, sizes[what]) for what, table in tables.items()}
+        for what in {"tstr", "trts"} & scores.keys() if "trtr" in scores else ():
+            scores[what] = scores[what].with_floor(scores["trtr"])
+        if "gap" in scores and one.varies:
+            scores["gap"] = _with_gap_floor(scores["gap"], one.tables["trtr"])
+        scores |= {what: unavailable("tstr", what, why, classifier=one.classifier) for what, why in whys.items()}
+        out += [scores[what] for what in ("tstr", "trtr", "trts", "gap") if what in scores]
+    return out
+
+
+def scored(metric: str, what: str, classifier: str, table: Floats, stays: int) -> Score:
+    mean, std = mean_and_std(table[:, 0])
+    low, high = interval(table[:, 1:].mean(axis=0))
+    return Score(metric, what, mean, classifier=classifier, n=stays, std=std, low=low, high=high)
+
+
+def _with_gap_floor(gap: Score, real: Floats) -> Score:
+    """The gap of real against real: half of the seeds against the others, which has no sign. NaN of a single seed."""
+    half = len(real) // 2
+    if half == 0:
+        return gap
+    between = real[:half].mean(axis=0) - real[half:].mean(axis=0)
+    widest = float(np.max(np.abs(interval(between[1:]))))
+    return replace(gap, floor=0.0, floor_low=-widest, floor_high=widest)

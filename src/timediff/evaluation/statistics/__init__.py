@@ -1,0 +1,1 @@
+"""Areas, bootstraps, neighbours, groups: what several metrics count with."""

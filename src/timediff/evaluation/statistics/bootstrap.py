@@ -1,0 +1,51 @@
+"""The bootstrap over stays: stays are drawn again with replacement, and a resample is how often each was drawn."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from timediff.data.arrays import Array, Floats
+
+Counts = npt.NDArray[np.int64]
+
+
+def resample(stays: int, rng: np.random.Generator) -> Counts:
+    """How often each of so many stays is drawn, (N,)."""
+    return np.bincount(rng.integers(stays, size=stays), minlength=stays)
+
+
+def resamples(stays: int, count: int, rng: np.random.Generator) -> Counts:
+    """How often each stay counts, (1 + count, N): once each in the first row, then in `count` resamples."""
+    out = np.ones((1 + count, stays), np.int64)
+    for row in out[1:]:
+        row[:] = resample(stays, rng)
+    return out
+
+
+def bootstrap(statistics: Callable[[], Floats], count: int) -> Floats:
+    """What `statistics`, which draws a resample each time, gives `count` times, (count, K)."""
+    return np.stack([statistics() for _ in range(count)])
+
+
+def interval(statistics: Array, fraction: float = 0.95) -> tuple[float, float]:
+    """The middle `fraction` of bootstrap statistics."""
+    known = statistics[~np.isnan(statistics)]
+    if len(known) == 0:
+        return math.nan, math.nan
+    low, high = np.quantile(known, [(1 - fraction) / 2, (1 + fraction) / 2])
+    return float(low), float(high)
+
+
+def centred_interval(value: float, statistics: Array, most: float = math.inf) -> tuple[float, float]:
+    """The interval of a number that cannot be negative, such as a distance.
+
+    Resampling adds noise, and noise makes every distance larger: so the resamples are moved to the value.
+    """
+    known = statistics[~np.isnan(statistics)]
+    if len(known) == 0:
+        return math.nan, math.nan
+    low, high = interval(known)
+    shift = value - float(known.mean())
+    return min(max(0.0, low + shift), most), min(high + shift, most)

@@ -1,0 +1,1 @@
+"""C-RNN-GAN (Mogren 2016)."""

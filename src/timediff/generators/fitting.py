@@ -1,0 +1,131 @@
+"""Fitting a neural generator: codec, run folder, held-out stays, training."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from timediff.data.batch import Batch
+from timediff.data.codec import Codec, require_equal_lengths
+from timediff.data.cohort import Cohort
+from timediff.errors import TimeDiffError
+from timediff.generators.run import Run
+from timediff.kernels.training import accelerate
+from timediff.runtime import devices
+from timediff.runtime.progress import Progress, Say
+from timediff.runtime.randomness import seed_torch
+from timediff.settings.base import NeuralSettings
+from timediff.settings.training import TrainingSettings
+from timediff.training.loop import make_accelerator, train
+from timediff.training.objective import Objective
+
+MIN_HELD_OUT = 20  # stays; the loss of fewer would not say when to stop
+
+
+@dataclass(frozen=True)
+class FitRequest:
+    """What is fitted, and where it is written."""
+
+    generator: str
+    settings: NeuralSettings  # with what the cohort decides
+    codec: Codec
+    seed: int
+    data_sha256: str
+    run: Path | None = None
+    resume: bool = False
+
+
+def fitted_codec(cohort: Cohort, settings: NeuralSettings) -> Codec:
+    """The codec of a cohort that can be trained on."""
+    batch = settings.training.batch_for(len(cohort))
+    if len(cohort) < batch:
+        raise TimeDiffError(
+            f"the cohort has {len(cohort)} stays, fewer than one batch of {batch}: "
+            f"add --set training.batch={len(cohort)} or less, or more stays."
+        )
+    require_equal_lengths(cohort)
+    return Codec.fit(cohort, settings.codec)
+
+
+def seeded_network(build: Callable[[Codec], nn.Module], codec: Codec, seed: int = 0) -> nn.Module:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed_torch("weights", seed))
+        return build(codec)
+
+
+def fit_network(
+    request: FitRequest,
+    cohort: Cohort,
+    build: Callable[[Codec], nn.Module],
+    objectives: Sequence[Objective],
+    prepare: Callable[[nn.Module, Batch, Codec, Say], None],
+    *,
+    progress: Progress,
+    say: Say,
+) -> dict[str, Tensor]:
+    """Trains a network on the cohort and returns its averaged weights; writes or continues the run folder."""
+    settings, codec, seed = request.settings.training, request.codec, request.seed
+    accelerator = make_accelerator(settings)
+    run = None
+    if request.run is not None:
+        with devices.main_process_first():
+            run = open_run(request, cohort, accelerator.is_main_process)
+    network = seeded_network(build, codec, seed)
+    training, held_out = split_held_out(cohort, settings, seed)
+    data = codec.encode(training)
+    prepare(network, data, codec, say)
+    if accelerator.mixed_precision == "bf16":
+        accelerate(network.to(accelerator.device), cohort.schema.steps, kernels=settings.kernels, say=say)
+    started, before = time.monotonic(), run.provenance.get("seconds", 0) if run else 0
+    try:
+        weights = train(
+            network, objectives, data, settings, seed=seed, accelerator=accelerator,
+            folder=run.path if run else None, held_out=codec.encode(held_out) if held_out else None,
+            progress=progress, say=say,
+        )  # fmt: skip
+    finally:  # also of a run that was stopped, for the one that goes on from there
+        if run and accelerator.is_main_process:
+            with suppress(OSError):  # a full disk is what ended it, and that is said
+                run.note(seconds=round(before + time.monotonic() - started, 1))
+    if run and accelerator.is_main_process:
+        run.finish(weights, updates=settings.steps)
+    return weights
+
+
+def open_run(request: FitRequest, cohort: Cohort, main_process: bool) -> Run:
+    """A new run folder, or the one to be continued, if it was started in the same way."""
+    path, digest = request.run, request.data_sha256
+    assert path is not None
+    facts: dict[str, Any] = {
+        "generator": request.generator, "seed": request.seed, "stays": len(cohort), "data_sha256": digest,
+    }  # fmt: skip
+    if main_process and not (request.resume and path.exists()):  # resuming a run that never began is beginning it
+        return Run.create(path, request.settings, request.codec.schema, facts, request.codec)
+    run = Run.open(path)
+    if run.generator != request.generator:
+        raise TimeDiffError(f"{path} is a run of {run.generator}, not of {request.generator}: resume it as what it is.")
+    if run.provenance["format"] == 1:
+        raise TimeDiffError(f"{path} was begun by TimeDiff 0.1.0, which only samples from it now: fit again.")
+    if run.provenance.get("data_sha256") != digest or run.provenance.get("seed") != request.seed:
+        raise TimeDiffError(
+            f"{path} was started on other data or with another seed: resume with the same cohort and seed."
+        )
+    changed = run.settings.differences(request.settings)
+    different = {k: v for k, v in changed.items() if not k.startswith("sampling.")}
+    if different:
+        shown = "; ".join(f"{key} was {was!r}, now {now!r}" for key, (was, now) in different.items())
+        raise TimeDiffError(f"{path} was started with other settings ({shown}): resume without changing them.")
+    return run
+
+
+def split_held_out(cohort: Cohort, settings: TrainingSettings, seed: int) -> tuple[Cohort, Cohort | None]:
+    """The training stays, and those that say when to stop; none of few."""
+    if len(cohort) * settings.validation < MIN_HELD_OUT:
+        return cohort, None
+    training, held_out = cohort.split(settings.validation, seed=seed, by="random")
+    return (training, held_out) if len(training) >= settings.batch_for(len(training)) else (cohort, None)

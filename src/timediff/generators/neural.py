@@ -1,0 +1,199 @@
+"""NeuralGenerator: the contract for generators that are one network. Each says what it is and how it is trained."""
+
+import hashlib
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import torch
+from torch import nn
+
+from timediff.data.batch import Batch
+from timediff.data.codec import Codec
+from timediff.data.cohort import Cohort
+from timediff.data.schema import Schema
+from timediff.errors import TimeDiffError
+from timediff.generators.base import Generator
+from timediff.generators.fitting import FitRequest, fit_network, fitted_codec, seeded_network
+from timediff.generators.run import Run
+from timediff.generators.sampling import BatchSampler, ComputeBatches, compute_batch
+from timediff.runtime import devices
+from timediff.runtime.cuda_graphs import gpu_failures
+from timediff.runtime.prefetch import ahead
+from timediff.runtime.progress import Progress, Say, silent, unheard
+from timediff.runtime.randomness import BLOCK
+from timediff.settings.base import NeuralSettings
+from timediff.settings.training import ComputeSettings
+from timediff.training.objective import Objective
+
+S = TypeVar("S", bound=NeuralSettings)
+
+
+@dataclass
+class Fitted:
+    codec: Codec
+    network: nn.Module
+    seed: int
+    data_sha256: str
+
+
+class NeuralGenerator(Generator, Generic[S]):
+    Settings: ClassVar[type[NeuralSettings]]
+    settings: S  # what a cohort decides is in them once `plan` or `fit` has seen it
+    _given: S
+    _fitted: Fitted | None = None
+    _planned: tuple[Cohort, Codec] | None = None  # `fit` after `plan` need not fit the codec again
+
+    @abstractmethod
+    def build(self, codec: Codec) -> nn.Module:
+        """The network for these channels, with random weights of PyTorch's own stream."""
+
+    @abstractmethod
+    def objectives(self, codec: Codec) -> tuple[Objective, ...]:
+        """What training minimises; of the first, the loss of held-out stays says when to stop."""
+
+    @abstractmethod
+    def sampler(
+        self, network: nn.Module, codec: Codec, device: torch.device, length: int, sampling: Any, say: Say,
+        rows: int | None = None,
+    ) -> BatchSampler:  # fmt: skip
+        """Samples stays of `length` steps; the network computes no more than `rows` of them at once."""
+
+    def prepare(self, network: nn.Module, data: Batch, codec: Codec, say: Say) -> None:
+        """What a network takes from the training data before training."""
+
+    @property
+    def fitted(self) -> Fitted:
+        if self._fitted is None:
+            raise TimeDiffError("this generator is not fitted yet: call fit first, or load a run.")
+        return self._fitted
+
+    @property
+    def schema(self) -> Schema:
+        return self.fitted.codec.schema
+
+    @property
+    def identity(self) -> str:
+        state = self.fitted.network.state_dict()
+        content = [value.cpu().numpy().tobytes() for value in state.values()]
+        content += [self.fitted.codec.to_json().encode(), self.settings.to_toml().encode()]
+        return hashlib.sha256(b"".join(content)).hexdigest()
+
+    def plan(self, cohort: Cohort) -> dict[str, Any]:
+        """What `fit` would build for this cohort; it checks the cohort and trains nothing."""
+        codec, training = self._sized_for(cohort), self.settings.training
+        network = seeded_network(self.build, codec)
+        return {
+            "stays": len(cohort),
+            "steps": cohort.schema.steps,
+            "continuous channels": len(codec.layout.continuous),
+            "discrete channels": len(codec.layout.discrete),
+            "parameters": sum(p.numel() for p in network.parameters()),
+            "updates": training.steps,
+            "stays an update": training.batch_for(len(cohort)) * training.accumulate,
+        }
+
+    @gpu_failures()
+    def fit(
+        self,
+        cohort: Cohort,
+        *,
+        seed: int | None = None,
+        run: str | Path | None = None,
+        resume: bool = False,
+        progress: Progress = silent,
+        say: Say = unheard,
+    ) -> Self:
+        """Trains on the cohort. With `run`, writes that run folder as it goes, and `resume` continues one."""
+        codec, path = self._sized_for(cohort), None if run is None else Path(run)
+        if seed is None:
+            seed = Run.seed_of(path) if path is not None and resume else None
+            seed = self.settings.training.seed if seed is None else seed
+        request = FitRequest(self.name, self.settings, codec, seed, cohort.digest(), path, resume)
+        weights = fit_network(
+            request, cohort, self.build, self.objectives(codec), self.prepare, progress=progress, say=say
+        )
+        # A new network: the trained one may be accelerated for its precision, and sampling is always in single.
+        network = seeded_network(self.build, codec)
+        network.load_state_dict(weights)
+        self._fitted, self._planned = Fitted(codec, network.eval(), seed, request.data_sha256), None
+        return self
+
+    def stream(
+        self,
+        n: int,
+        *,
+        seed: int = 0,
+        skip: int = 0,
+        length: int | None = None,
+        progress: Progress = silent,
+        say: Say = unheard,
+        **options: Any,
+    ) -> Iterator[Cohort]:
+        """Stays skip … n − 1 a compute batch at a time; options are those of [sampling], such as steps=50."""
+        if skip % BLOCK:
+            raise ValueError(
+                f"skip is {skip}; noise belongs to blocks of {BLOCK} stays, so expected a multiple of that"
+            )
+        trained = self.schema.steps
+        if length is not None and length > trained:
+            say(f"this run was trained on stays of {trained} steps: longer ones, here of {length}, are a guess")
+        return self._parts(n, seed, skip, length or trained, progress, say, self._sampling(options))
+
+    def _parts(
+        self, n: int, seed: int, skip: int, length: int, progress: Progress, say: Say, sampling: ComputeSettings
+    ) -> Iterator[Cohort]:
+        codec, device = self.fitted.codec, devices.device()
+        with gpu_failures():
+            network = self.fitted.network.to(device)
+
+        def make(rows: int | None) -> BatchSampler:
+            return self.sampler(network, codec, device, length, sampling, say, rows)
+
+        batches = ComputeBatches(
+            make, n, seed=seed, skip=skip, length=length, batch=compute_batch(n, length, sampling, device),
+            device=device, progress=progress, say=say,
+        )  # fmt: skip
+        # Values are brought back to their units, and written, while the GPU computes the next.
+        for start, batch in ahead(iter(batches)) if device.type == "cuda" else batches:
+            yield codec.decode(batch, first_id=start)
+
+    def _sampling(self, options: Mapping[str, Any]) -> ComputeSettings:
+        given = {key: value for key, value in options.items() if value is not None}
+        known = [field.name for field in fields(self.settings.sampling)]
+        unknown = [key for key in given if key not in known]
+        if unknown:
+            raise TimeDiffError(
+                f"{self.name} is not sampled with {' or '.join(unknown)}: what can be chosen is {', '.join(known)}."
+            )
+        return self.settings.updated({"sampling": given}, "sampling").sampling
+
+    def save(self, path: str | Path) -> None:
+        fitted = self.fitted
+        facts = {"generator": self.name, "seed": fitted.seed, "data_sha256": fitted.data_sha256}
+        run = Run.create(Path(path), self.settings, fitted.codec.schema, facts, fitted.codec)
+        run.finish(fitted.network.state_dict(), updates=self.settings.training.steps)
+
+    @classmethod
+    def from_run(cls, run: Run, say: Say = unheard) -> Self:
+        model, codec = cls(settings=run.settings), run.codec()
+        weights = run.weights(say)
+        network = seeded_network(model.build, codec)
+        try:
+            network.load_state_dict(weights)
+        except RuntimeError as error:
+            message = f"the run folder {run.path} is damaged: its weights do not fit its settings."
+            raise TimeDiffError(message) from error
+        provenance = run.provenance
+        model._fitted = Fitted(codec, network.eval(), provenance.get("seed", 0), provenance.get("data_sha256", ""))
+        return model
+
+    def _sized_for(self, cohort: Cohort) -> Codec:
+        """The cohort's codec; the settings get what the cohort decides."""
+        planned = self._planned
+        codec = planned[1] if planned and planned[0] is cohort else fitted_codec(cohort, self._given)
+        self._planned = cohort, codec
+        self.settings = self._given.for_cohort(len(cohort), codec.layout)
+        return codec

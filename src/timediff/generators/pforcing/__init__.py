@@ -1,0 +1,1 @@
+"""P-Forcing: professor forcing (Lamb et al. 2016)."""

@@ -1,0 +1,1 @@
+"""RCGAN (Esteban, Hyland and Rätsch 2017)."""

@@ -1,0 +1,54 @@
+"""T-Forcing as a generator: the likelihood of the next step."""
+
+from typing import ClassVar, Generic, TypeVar
+
+from torch import Tensor, nn
+
+from timediff.data.batch import Batch
+from timediff.data.codec import Codec
+from timediff.generators.common.baseline import Baseline
+from timediff.generators.common.columns import Columns
+from timediff.generators.common.next_step import dequantised
+from timediff.generators.pforcing.settings import PForcingSettings
+from timediff.generators.tforcing.network import Predictor
+from timediff.generators.tforcing.settings import TForcingSettings
+from timediff.runtime.progress import Say
+from timediff.runtime.randomness import Noise
+from timediff.training.objective import Objective
+
+F = TypeVar("F", TForcingSettings, PForcingSettings)
+
+
+class Forcing(Baseline[F], Generic[F]):
+    """What both kinds of forcing share: where first steps come from, and the linear model that they start as."""
+
+    min_steps: ClassVar[int] = 2
+
+    def prepare(self, network: nn.Module, data: Batch, codec: Codec, say: Say) -> None:
+        assert isinstance(network, Predictor)
+        series = Columns(codec).of(data)
+        network.first.fit(series[:, 0])
+        network.next.initialise(series)
+        if self.settings.model.first == "real":
+            say(
+                "model.first is 'real': the run folder holds the first step of every training stay, and is not for "
+                "sharing"
+            )
+
+
+class TForcing(Forcing[TForcingSettings]):
+    name: ClassVar[str] = "tforcing"
+    Settings = TForcingSettings
+    preset: ClassVar[str] = "tforcing"
+
+    def build(self, codec: Codec) -> nn.Module:
+        return Predictor(Columns(codec), self.settings.model, self.hidden)
+
+    def objectives(self, codec: Codec) -> tuple[Objective, ...]:
+        columns = Columns(codec)
+
+        def objective(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
+            assert isinstance(network, Predictor)
+            return {"total": network.forced(dequantised(columns.of(batch), noise))[0]}
+
+        return (Objective(objective),)

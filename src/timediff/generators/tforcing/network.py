@@ -1,0 +1,51 @@
+"""T-Forcing: an RNN that is trained on the distribution of the next step, and then feeds on its own samples.
+
+Williams and Zipser 1989; samples as in Graves 2013, of a Gaussian whose mean and stds follow from the steps before it.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from timediff.generators.common.columns import Columns
+from timediff.generators.common.first_steps import FIRST_STEPS, FirstSteps
+from timediff.generators.common.next_step import NextStep
+from timediff.generators.tforcing.settings import ForcingModelSettings
+from timediff.runtime.randomness import Noise
+
+REACH = 4.0  # of a column that is standard normal; others reach from −1 to 1
+
+
+class Predictor(nn.Module):
+    """Stays from a first step, step by step."""
+
+    first: FirstSteps
+
+    def __init__(self, columns: Columns, model: ForcingModelSettings, hidden: int) -> None:
+        super().__init__()
+        self.columns = columns
+        self.first = FIRST_STEPS[model.first](columns)
+        self.next = NextStep(columns.width, model, hidden)
+
+    def valid(self, steps: Tensor) -> Tensor:
+        """Within reach, and discrete columns as their nearest class; gradients pass as if they were not."""
+        reach = REACH if self.columns.normal else 1.0
+        steps = steps.clamp(-reach, reach)
+        return self.columns.join(*self.columns.split(steps.detach())) + (steps - steps.detach())
+
+    def step_noise(self, noise: Noise, length: int) -> Tensor:
+        return noise.normal(length - 1, self.columns.width)
+
+    def forced(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The negative log-likelihood of dequantised stays (B, L, P) after their first step, and the states."""
+        mean, std, states, _ = self.next(self.valid(x[:, :-1]))
+        return self.next.nll(mean, std, x[:, 1:]), states
+
+    def free(self, first: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Steps of stays that begin with `first` (B, P) and go on by noise z, and the states behind them."""
+        return self.next.free(first, z, self.valid)
+
+    def sample_noise(self, noise: Noise, length: int) -> tuple[Tensor, ...]:
+        return self.first.sample(noise), self.step_noise(noise, length)
+
+    def generate(self, first: Tensor, z: Tensor, *, length: int) -> Tensor:
+        return torch.cat([first[:, None], self.free(first, z)[0]], dim=1)

@@ -1,0 +1,1 @@
+"""TimeDiff: diffusion of vital signs, missingness, static values and outcome together."""

@@ -1,0 +1,67 @@
+"""TimeDiff(preset="fast").fit(train, seed=0).sample(20_000, seed=1)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from timediff.data.batch import Batch
+from timediff.data.codec import Codec
+from timediff.diffusion.process import Denoiser, Process
+from timediff.generators.neural import NeuralGenerator
+from timediff.generators.timediff.network import build_process
+from timediff.generators.timediff.settings import SamplingSettings, TimeDiffSettings
+from timediff.kernels.inference import accelerated
+from timediff.runtime.progress import Say
+from timediff.runtime.randomness import Noise
+from timediff.training.objective import Objective
+
+
+@dataclass(frozen=True)
+class DiffusionSampler:
+    """Stays from noise, by one of the samplers of the process."""
+
+    process: Process
+    denoiser: Denoiser
+    length: int
+    settings: SamplingSettings
+
+    @cached_property
+    def calls(self) -> int:
+        return self.process.calls(self.length, sampler=self.settings.sampler, steps=self.settings.steps)
+
+    def __call__(self, noise: Noise, tick: Callable[[], None]) -> Batch:
+        lengths = torch.full((noise.total,), self.length, device=noise.device)
+        return self.process.sample(
+            noise, lengths, sampler=self.settings.sampler, steps=self.settings.steps, denoiser=self.denoiser, tick=tick
+        )
+
+
+class TimeDiff(NeuralGenerator[TimeDiffSettings]):
+    """The paper's method, and what we recommend today: see the presets `paper` and `fast`."""
+
+    name: ClassVar[str] = "timediff"
+    Settings = TimeDiffSettings
+    preset: ClassVar[str] = "fast"
+
+    def build(self, codec: Codec) -> Process:
+        return build_process(self.settings, codec.layout)
+
+    def objectives(self, codec: Codec) -> tuple[Objective, ...]:
+        return (Objective(_loss),)
+
+    def sampler(
+        self, network: nn.Module, codec: Codec, device: torch.device, length: int, sampling: SamplingSettings, say: Say,
+        rows: int | None = None,
+    ) -> DiffusionSampler:  # fmt: skip
+        assert isinstance(network, Process)
+        denoiser = accelerated(network.denoiser, device, length, sampling.precision, say, rows)
+        return DiffusionSampler(network, denoiser, length, sampling)
+
+
+def _loss(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
+    assert isinstance(network, Process)
+    return network.loss(batch, noise)._asdict()

@@ -1,0 +1,1 @@
+"""TimeGAN (Yoon, Jarrett and van der Schaar 2019)."""

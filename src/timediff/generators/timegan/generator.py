@@ -1,0 +1,98 @@
+"""TimeGAN as a generator: its three phases."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import mse_loss
+
+from timediff.data.batch import Batch
+from timediff.data.codec import Codec
+from timediff.generators.common.adversarial import discriminator_loss, loss_if_real
+from timediff.generators.common.baseline import Baseline
+from timediff.generators.common.columns import Columns
+from timediff.generators.common.next_step import dequantised
+from timediff.generators.timegan.network import TimeGANNetwork, standardisation
+from timediff.generators.timegan.settings import TimeGANSettings
+from timediff.runtime.randomness import Noise
+from timediff.training.objective import Objective
+
+ETA, LAMBDA = 10.0, 0.1  # of the supervised loss, for generator and supervisor and for the embedder
+RECOVERY_WEIGHT = 10.0  # of √MSE, beside the loss that keeps latent columns standardised
+ENOUGH = 0.15  # a discriminator with a lower loss waits
+INITIAL_STAYS, AT_ONCE = 5000, 64  # that the supervisor starts from, and that are embedded together
+
+
+class TimeGAN(Baseline[TimeGANSettings]):
+    name: ClassVar[str] = "timegan"
+    Settings = TimeGANSettings
+    preset: ClassVar[str] = "timegan"
+    min_steps: ClassVar[int] = 2
+
+    def build(self, codec: Codec) -> nn.Module:
+        return TimeGANNetwork(Columns(codec), self.settings, self.hidden)
+
+    def objectives(self, codec: Codec) -> tuple[Objective, ...]:
+        columns, adversarial = Columns(codec), self.settings.adversarial
+        updates, phases = self.settings.training.steps, self.settings.phases
+        joint = min(round(updates * (phases.embedding + phases.supervised)), updates - 1)
+        alone = min(round(updates * phases.embedding), joint)
+
+        def embedded(network: nn.Module, batch: Batch, noise: Noise) -> tuple[TimeGANNetwork, Tensor]:
+            """The network, and the batch as it sees it in latent space, with no gradient."""
+            assert isinstance(network, TimeGANNetwork)
+            with torch.no_grad():
+                return network, dequantised(network.embedder(columns.of(batch)).float(), noise)
+
+        def coded(network: nn.Module, batch: Batch, noise: Noise) -> tuple[Tensor, dict[str, Tensor]]:
+            """Latent series, and the losses of embedder and recovery."""
+            assert isinstance(network, TimeGANNetwork)
+            x = columns.of(batch)
+            h = network.embedder(x).float()
+            error = mse_loss(network.recovery(dequantised(h, noise)).float(), x)
+            return h, {"total": RECOVERY_WEIGHT * (error + 1e-12).sqrt() + standardisation(h), "error": error}
+
+        def embedding(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
+            return coded(network, batch, noise)[1]
+
+        def initialise(network: nn.Module, data: Batch) -> None:
+            assert isinstance(network, TimeGANNetwork)
+            few = columns.of(data[:: -(-len(data) // INITIAL_STAYS)])
+            with torch.no_grad():
+                latent = [network.embedder(part).float() for part in torch.split(few, AT_ONCE)]
+                network.supervisor.initialise(torch.cat(latent))
+
+        def supervised(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
+            gan, h = embedded(network, batch, noise)
+            return {"total": gan.supervisor.nll_of(h)}
+
+        def generator(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
+            gan, h = embedded(network, batch, noise)
+            fooling = loss_if_real(gan.discriminator(gan.latent(*gan.sample_noise(noise, h.shape[1]))))
+            nll = gan.supervisor.nll_of(h)
+            return {"total": fooling + ETA * nll, "fooling": fooling, "nll": nll}
+
+        def embedder(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
+            assert isinstance(network, TimeGANNetwork)
+            h, losses = coded(network, batch, noise)
+            return {**losses, "total": losses["total"] + LAMBDA * network.supervisor.squared_error(h)}
+
+        def discriminator(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
+            gan, h = embedded(network, batch, noise)
+            with torch.no_grad():
+                made = gan.latent(*gan.sample_noise(noise, h.shape[1]))
+            both = torch.cat([h, made])
+            losses = discriminator_loss(gan.discriminator, both, noise, adversarial.gradient_penalty).losses
+            return {**losses, "skip": (losses["entropy"] < ENOUGH).float()}
+
+        autoencoder, late = ("embedder", "recovery"), initialise if alone == joint else None
+        faster, rounds = phases.together * adversarial.lr, adversarial.rounds
+        return (
+            Objective(embedding, "embedding", autoencoder, end=alone),
+            Objective(supervised, "supervised", ("supervisor",), first=alone, end=joint, initialise=initialise),
+            Objective(
+                generator, "generator", ("generator", "supervisor"), phases.together, first=joint, initialise=late
+            ),
+            Objective(embedder, "embedder", autoencoder, phases.together, first=joint),
+            Objective(discriminator, "discriminator", ("discriminator",), faster, rounds, first=joint),
+        )

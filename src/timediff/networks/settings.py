@@ -1,0 +1,80 @@
+"""Denoisers by name, each with its own settings: the table [model] of a run. Building one imports PyTorch."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+from timediff.runtime.registry import Registry
+from timediff.settings.checks import at_least_one
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@dataclass(frozen=True)
+class NetworkSettings:
+    """What every denoiser's settings are: its name first, then its own."""
+
+    choose_by: ClassVar[str] = "network"
+
+    network: str = ""
+
+    @staticmethod
+    def choose(name: str) -> "type[NetworkSettings]":
+        return NETWORKS(name)
+
+    def build(self, inputs: int, outputs: int) -> "nn.Module":
+        """(B, L, inputs) and the conditioning (B,) → (B, L, outputs), for any length L."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how to build its network")
+
+    def sized(self, width: int) -> Self:
+        """These settings with this width, where they have one and it is unset."""
+        return self
+
+    @property
+    def width(self) -> int | None:
+        """Units of a layer, which the learning rate follows where it is unset; None = nothing follows."""
+        return None
+
+    def problems(self) -> list[str]:
+        """What is out of range."""
+        return []
+
+
+NETWORKS: Registry[type[NetworkSettings]] = Registry(
+    "network", "timediff.networks", {"brnn": "timediff.networks.settings:BRNNSettings"}
+)
+
+
+@dataclass(frozen=True)
+class BRNNSettings(NetworkSettings):
+    """The paper's bidirectional RNN."""
+
+    network: str = "brnn"
+    cell: Literal["lstm", "gru"] = "lstm"
+    hidden: int | None = None  # units of each direction; unset = as the process says, see its settings
+    layers: int = 2
+    dropout: float = 0.0  # between layers and before the output
+    noise_level_input: bool = False  # the noise level conditions the RNN's input too, not only its states
+
+    def build(self, inputs: int, outputs: int) -> "nn.Module":
+        from timediff.networks.brnn import BidirectionalRNN
+
+        if self.hidden is None:
+            raise ValueError("model.hidden is unset: whoever knows the cohort sets it")
+        return BidirectionalRNN(
+            inputs, self.hidden, self.layers, self.cell, outputs=outputs, dropout=self.dropout,
+            noise_level_input=self.noise_level_input,
+        )  # fmt: skip
+
+    def sized(self, width: int) -> Self:
+        return replace(self, hidden=self.hidden or width)
+
+    @property
+    def width(self) -> int | None:
+        return self.hidden
+
+    def problems(self) -> list[str]:
+        found = at_least_one({"model.layers": self.layers, "model.hidden": self.hidden})
+        if not 0 <= self.dropout < 1:
+            found.append(f"model.dropout is {self.dropout}; expected 0 up to but not including 1")
+        return found

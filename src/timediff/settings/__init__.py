@@ -1,0 +1,1 @@
+"""Frozen dataclasses ⇄ TOML, and the presets."""

@@ -1,0 +1,55 @@
+"""Settings of a generator: a frozen dataclass of tables ⇄ TOML."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from timediff.errors import Problems
+from timediff.settings import toml, typed
+from timediff.settings.training import CodecSettings, ComputeSettings, TrainingSettings
+
+if TYPE_CHECKING:
+    from timediff.data.batch import Layout
+
+
+@dataclass(frozen=True)
+class GeneratorSettings:
+    """What the settings of every generator can do; a generator adds its own tables or values."""
+
+    renamed: ClassVar[Mapping[str, str]] = {}  # paths of earlier versions → those of today
+
+    def __post_init__(self) -> None:
+        if found := self.problems():
+            raise Problems("settings", found)
+
+    def problems(self) -> list[str]:
+        """What is out of range or does not go together."""
+        return []
+
+    def updated(self, table: Mapping[str, Any], where: str = "settings") -> Self:
+        """These settings with those of a nested table (as from TOML) in their place."""
+        return typed.update(self, table, where, self.renamed)
+
+    def to_toml(self) -> str:
+        return toml.dumps(typed.plain(self))
+
+    def differences(self, other: "GeneratorSettings") -> dict[str, tuple[Any, Any]]:
+        """Dotted paths whose values differ, with both values."""
+        mine, theirs = typed.flat(self), typed.flat(other)
+        return {path: (mine[path], theirs.get(path)) for path in mine if mine[path] != theirs.get(path)}
+
+
+@dataclass(frozen=True)
+class NeuralSettings(GeneratorSettings):
+    """Of a generator that is a neural network."""
+
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+    sampling: ComputeSettings = field(default_factory=ComputeSettings)
+    codec: CodecSettings = field(default_factory=CodecSettings)
+
+    def problems(self) -> list[str]:
+        return super().problems() + self.training.problems()
+
+    def for_cohort(self, stays: int, layout: "Layout") -> Self:
+        """With what a cohort of so many stays and these channels decides."""
+        raise NotImplementedError

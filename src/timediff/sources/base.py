@@ -1,0 +1,54 @@
+"""What a source is: raw data of one kind, turned into a cohort by settings that a user can edit."""
+
+import tomllib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from timediff.runtime.progress import Progress, silent
+from timediff.settings import toml, typed
+from timediff.settings.resolve import parse_file
+from timediff.sources.extraction import Extraction
+
+S = TypeVar("S")
+
+
+class Source(ABC, Generic[S]):
+    """A kind of raw data that `timediff extract NAME SOURCE OUT` reads.
+
+    A source of another package:
+
+        @SOURCES.register("rows")
+        class Rows(Source[RowsSettings]):
+            settings = RowsSettings
+
+            def extract(self, source: str, settings: RowsSettings, progress: Progress = silent) -> Extraction: ...
+    """
+
+    settings: type[S]  # a frozen dataclass
+    defaults: str = ""  # its settings as TOML, with comments for who edits them; none: those of the dataclass
+
+    @abstractmethod
+    def extract(self, source: str, settings: S, progress: Progress = silent) -> Extraction:
+        """The cohort in SOURCE (a folder, a file, a URL), and how many stays each rule dropped."""
+
+    def resolve(self, config: str | Path | None = None, changes: Mapping[str, object] | None = None) -> S:
+        """The source's own settings or those of a file, then single ones by name."""
+        table = tomllib.loads(self.defaults) if config is None else parse_file(Path(config))
+        where = str(config or f"{type(self).__name__} settings")
+        return typed.build(self.settings, {**table, **(changes or {})}, where)
+
+    def default_toml(self) -> str:
+        """What --print-config shows."""
+        return self.defaults or self.to_toml(self.resolve())
+
+    def to_toml(self, settings: S) -> str:
+        """Settings as they lie beside the cohort."""
+        return toml.dumps(typed.plain(settings))
+
+
+def bundled(name: str) -> str:
+    """The text of settings/NAME.toml, for our own sources."""
+    return (resources.files("timediff.sources") / "settings" / f"{name}.toml").read_text()

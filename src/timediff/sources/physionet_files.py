@@ -1,0 +1,107 @@
+"""Small text files and Parquet files as Arrow tables: what both PhysioNet challenges need."""
+
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import ibis
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+
+from timediff.errors import Problems
+from timediff.sources.engines import MEMORY
+from timediff.sources.extraction import File
+
+
+@contextmanager
+def in_process() -> Iterator[Any]:
+    """DuckDB in this process, gone afterwards."""
+    backend = ibis.duckdb.connect(memory_limit=MEMORY)
+    try:
+        yield backend
+    finally:
+        backend.disconnect()
+
+
+def read(path: Path) -> File:
+    return File(path.name, path.read_bytes())
+
+
+def exact(column: Any) -> Any:
+    """A column as doubles, NaN as null; the single-precision 92.33 becomes 92.33, as in the text it was made from."""
+    double = column.cast("string").cast("float64") if column.type().is_float32() else column.cast("float64")
+    return double.nullif(float("nan"))
+
+
+def require_numbers(path: Path, wanted: Mapping[str, bool]) -> None:
+    """Checks a Parquet file's columns; those with True hold numbers."""
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowException, OSError) as error:
+        raise Problems(str(path), [f"not a readable Parquet file ({str(error).splitlines()[0]})"]) from error
+    found = [f"there is no column {name}" for name in wanted if name not in schema.names]
+    for name, numeric in wanted.items():
+        if numeric and name in schema.names:
+            kind = schema.field(name).type
+            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+                found.append(f"the column {name} is {kind}; expected numbers")
+    if found:
+        raise Problems(str(path), found)
+
+
+def read_texts(files: Sequence[File], kinds: Mapping[str, pa.DataType], delimiter: str) -> pa.Table:
+    """Many small tables, one a stay, as one: the columns `kinds`, and stay_id, the number in the file's name."""
+    header = _header(files[0], delimiter)
+    bodies, counts = [], []
+    for file in files:
+        if file.content and _header(file, delimiter) != header:
+            raise Problems(file.name, [f"its header is not that of {files[0].name}, {delimiter.join(header)}"])
+        lines = [line for line in file.content.splitlines()[1:] if line.strip()]
+        bodies.append(b"\n".join([*lines, b""]))
+        counts.append(len(lines))
+    if missing := [name for name in kinds if name not in header]:
+        raise Problems(files[0].name, [f"there is no column {name}" for name in missing])
+    try:
+        table = _parsed(b"".join(bodies), header, kinds, delimiter)
+    except pa.ArrowException:
+        _blame(files, bodies, header, kinds, delimiter)
+        raise
+    return table.append_column("stay_id", pa.array(np.repeat([number_in(file) for file in files], counts)))
+
+
+def _header(file: File, delimiter: str) -> list[str]:
+    first = file.content.partition(b"\n")[0].decode(errors="replace").strip().lstrip("\ufeff")
+    return [name.strip() for name in first.split(delimiter)]
+
+
+def _parsed(body: bytes, header: Sequence[str], kinds: Mapping[str, pa.DataType], delimiter: str) -> pa.Table:
+    if not body:
+        return pa.table({name: pa.array([], kind) for name, kind in kinds.items()})
+    return csv.read_csv(
+        io.BytesIO(body),
+        read_options=csv.ReadOptions(column_names=header),
+        parse_options=csv.ParseOptions(delimiter=delimiter, quote_char=False),
+        convert_options=csv.ConvertOptions(
+            column_types=kinds, include_columns=list(kinds), null_values=["", "NaN", "nan"], strings_can_be_null=True
+        ),
+    )
+
+
+def _blame(files: Sequence[File], bodies: Sequence[bytes], *how: Any) -> None:
+    """Says which file it was that could not be read."""
+    for file, body in zip(files, bodies, strict=True):
+        try:
+            _parsed(body, *how)
+        except pa.ArrowException as error:
+            raise Problems(file.name, [f"a line cannot be read ({str(error).splitlines()[0]})"]) from error
+
+
+def number_in(file: File) -> int:
+    digits = re.search(r"\d+", file.name)
+    assert digits is not None  # only files that are named by a number are read
+    return int(digits[0])

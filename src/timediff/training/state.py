@@ -1,0 +1,96 @@
+"""What training changes, and a checkpoint keeps: the network, its average, the optimizers and the validation."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from timediff.errors import TimeDiffError
+from timediff.runtime.progress import Say
+from timediff.settings.training import TrainingSettings
+from timediff.training.checkpoints import Checkpoints
+from timediff.training.ema import EMA
+from timediff.training.objective import Objective
+from timediff.training.validation import Validation
+
+
+@dataclass
+class TrainingState:
+    network: nn.Module
+    ema: EMA
+    optimizers: dict[str, torch.optim.Adam]  # by their part of a checkpoint
+    validation: Validation | None = None
+
+    @staticmethod
+    def initial(
+        network: nn.Module, objectives: Sequence[Objective], settings: TrainingSettings, validation: Validation | None
+    ) -> "TrainingState":
+        optimizers = {_part(one): make_optimizer(one.parameters(network), settings) for one in objectives}
+        return TrainingState(network, EMA(network, settings.ema), optimizers, validation)
+
+    def parts(self) -> dict[str, dict[str, Tensor]]:
+        """For a checkpoint."""
+        optimizers = {part: _flattened(optimizer) for part, optimizer in self.optimizers.items()}
+        validation = self.validation.parts() if self.validation else {}
+        return {"model": self.network.state_dict(), "ema": self.ema.weights} | optimizers | validation
+
+    def restore(self, checkpoints: Checkpoints | None, say: Say) -> int:
+        """Goes back to the newest checkpoint, and says of how many training steps it is."""
+        checkpoint = checkpoints.newest(say) if checkpoints else None
+        if checkpoint is None:
+            return 0
+        say(f"going on from update {checkpoint.step:,}")
+        self.network.load_state_dict(checkpoint.parts["model"])
+        self.ema.load(checkpoint.parts["ema"])
+        if self.validation and "validation" in checkpoint.parts:
+            self.validation.load(checkpoint.parts)
+        for part, optimizer in self.optimizers.items():
+            state: dict[int, dict[str, Tensor]] = {}
+            for name, value in checkpoint.parts[part].items():
+                number, _, key = name.partition(".")
+                state.setdefault(int(number), {})[key] = value
+            optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+        return checkpoint.step
+
+    def over(self, patience: int | None) -> bool:
+        """Whether validation says that it is enough."""
+        return bool(self.validation and self.validation.over(patience))
+
+    def best_weights(self, say: Say) -> dict[str, Tensor]:
+        """The averaged weights, those with the lowest validation loss where there is one."""
+        if self.validation and self.validation.seen:
+            say(f"held-out loss was lowest after update {self.validation.best_step:,}: those weights are kept")
+            return self.validation.best
+        return self.ema.weights
+
+    def require_finite(self, loss: float, done: int, lr: float | None, saved: int) -> None:
+        """A loss or a weight that is no number is never saved."""
+        norms = torch.stack(torch._foreach_norm(list(self.network.parameters())))
+        if math.isfinite(loss) and bool(norms.isfinite().all()):
+            return
+        kept = f" The checkpoint of update {saved:,} is sound." if saved else ""
+        raise TimeDiffError(
+            f"training broke down before update {done:,}: the loss or a weight is no longer a number. "
+            f"Start again with a lower training.lr than {lr}.{kept}"
+        )
+
+
+def make_optimizer(parameters: list[nn.Parameter], settings: TrainingSettings) -> torch.optim.Adam:
+    """Adam, whose learning rate is a tensor: a CUDA graph then follows its changes."""
+    device = parameters[0].device
+    # A list and no weight decay: the order of parameters is the order of their states in a checkpoint.
+    return torch.optim.Adam(
+        parameters, lr=torch.zeros((), device=device), betas=settings.betas,
+        fused=True, capturable=device.type == "cuda",
+    )  # fmt: skip
+
+
+def _part(objective: Objective) -> str:
+    return f"optimizer-{objective.name}" if objective.name else "optimizer"
+
+
+def _flattened(optimizer: torch.optim.Adam) -> dict[str, Tensor]:
+    state = optimizer.state_dict()["state"]
+    return {f"{number}.{key}": value for number, entry in state.items() for key, value in entry.items()}

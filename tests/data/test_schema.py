@@ -1,0 +1,86 @@
+"""A schema means what its text says, and says all that is wrong with a text at once."""
+
+import pytest
+from hypothesis import given
+
+from helpers.strategies import schemas
+from timediff.data.schema import Feature, Schema, Split
+from timediff.errors import Problems
+
+GOOD = """
+format = 1
+[grid]
+step = "1h"
+steps = 48
+[split]
+test = 0.25
+stratify = "died"
+[[feature]]
+name = "hr"
+kind = "continuous"
+scope = "temporal"
+unit = "bpm"
+bounds = [0, 300]
+resolution = 1
+[[feature]]
+name = "died"
+kind = "binary"
+scope = "static"
+role = "label"
+"""
+
+
+@given(schemas())
+def test_text_round_trip(schema: Schema) -> None:
+    assert Schema.from_toml(schema.to_toml()) == schema
+
+
+def test_reads_the_documented_layout() -> None:
+    schema = Schema.from_toml(GOOD)
+    assert schema.temporal == (Feature("hr", "continuous", unit="bpm", bounds=(0, 300), resolution=1),)
+    assert schema.label == Feature("died", "binary", "static", role="label", classes=(0, 1))
+    assert (schema.step, schema.steps, schema.split) == ("1h", 48, Split(0.25, "died"))
+
+
+def test_everything_wrong_is_said_at_once() -> None:
+    text = GOOD.replace("steps = 48", 'steps = "many"').replace('kind = "binary"', 'kind = "boolean"')
+    text = text.replace("bounds = [0, 300]", "bounds = [300]\nwidth = 3")
+    with pytest.raises(Problems) as caught:
+        Schema.from_toml(text)
+    said = "\n".join(caught.value.problems)
+    for word in ("grid", "'boolean'", "bounds", "'width'"):
+        assert word in said
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (("format = 1", "format = 2"), "newer"),
+        (("format = 1", ""), "format"),
+        (('name = "hr"', 'name = "stay_id"'), "taken"),
+        (('name = "died"', 'name = "hr"'), "twice"),
+        (("bounds = [0, 300]", "bounds = [300, 0]"), "lower < upper"),
+        (("resolution = 1", "resolution = 0"), "positive"),
+        (("bounds = [0, 300]", "bounds = [0.1, 0.9]"), "no multiple of its resolution 1"),
+        (('scope = "static"', 'scope = "temporal"'), "static"),
+        (('stratify = "died"', 'stratify = "dead"'), "'dead'"),
+        (("test = 0.25", "test = 2"), "split.test"),
+        (('kind = "binary"', 'kind = "categorical"'), "classes"),
+        (('kind = "binary"', 'kind = "binary"\nclasses = ["a", "b", "c"]'), "two classes"),
+        (('kind = "binary"', 'kind = "binary"\nclasses = ["a", "a"]'), "named twice"),
+        (('scope = "temporal"', 'scope = "static"'), "no temporal"),
+        (('kind = "binary"', 'kind = "binary"\nclasses = [["a"], ["b"]]'), "all text or all whole"),
+        (("bounds = [0, 300]", f"bounds = [0, 1{'0' * 400}]"), "two numbers"),
+        (("resolution = 1", "resolution = 5e-324"), "positive"),
+        (("steps = 48", f"steps = {10**18}"), "from 1 to 1,000,000"),
+        (('unit = "bpm"', "unit = 3"), "unit is 3"),
+        (("format = 1", "format = true"), "format"),
+        (('stratify = "died"', 'stratify = "hr"'), "'hr'"),
+        (("[grid]", "[gird]"), "gird"),
+        (("[grid]", "[grid"), "TOML"),
+    ],
+)  # fmt: skip
+def test_each_mistake_is_named(change: tuple[str, str], word: str) -> None:
+    assert change[0] in GOOD
+    with pytest.raises(Problems, match=word):
+        Schema.from_toml(GOOD.replace(*change))

@@ -1,0 +1,38 @@
+"""Settings: a mistaken one is named, and one that has another name by now is answered with it."""
+
+import pytest
+
+from timediff.errors import TimeDiffError
+from timediff.settings.resolve import resolve
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value", "said"),
+    [
+        ("timegan", "phases.embedding", 0.9, "leave some for joint"),
+        ("timegan", "phases.together", 0, "above 0"),
+        ("timegan", "diffusion.steps", 5, "no setting diffusion;"),
+        ("rcgan", "adversarial.rounds", 0, "adversarial.rounds is 0"),
+        ("rcgan", "model.noise", 0, "model.noise is 0"),
+        ("rcgan", "model.held", 1.5, r"model\.held is 1\.5; expected 0 to 1"),
+        ("timegan", "model.held", 0.5, "no setting model.held"),
+        ("timegan", "adversarial.gradient_penalty", -1, "a weight of 0 or more"),
+        ("crnngan", "training.validation", 0.1, "expected 0"),
+        ("tforcing", "model.first", "training", "one of fitted, real"),
+        ("rcgan", "codec.scale", "quantile", "lie in a range"),
+        ("pforcing", "adversarial.lr", -1, "above 0"),
+        ("pforcing", "adversarial.enough", 1.5, r"adversarial\.enough is 1\.5; expected 0 to 1"),
+        ("pforcing", "model.noise", 3, "no setting model.noise"),
+        ("rcgan", "adversarial.gradient_penalty", -1, "a weight of 0 or more"),
+        ("crnngan", "adversarial.freeze", 1.5, r"adversarial\.freeze is 1\.5; expected 0 to 1"),
+    ],
+)
+def test_mistaken_settings_are_named(name: str, path: str, value: object, said: str) -> None:
+    with pytest.raises(TimeDiffError, match=said):
+        resolve(name, assignments={path: value})
+
+
+@pytest.mark.parametrize("name", ["timegan", "rcgan", "crnngan", "pforcing"])
+def test_a_renamed_setting_is_answered_with_its_new_name(name: str) -> None:
+    with pytest.raises(TimeDiffError, match=r"adversarial\.smooth is adversarial\.gradient_penalty now"):
+        resolve(name, assignments={"adversarial.smooth": 0.1})

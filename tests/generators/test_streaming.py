@@ -1,0 +1,69 @@
+"""Sampling straight to disk: parts, a stop and its resumption, and which blocks are whose."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conftest import same
+from helpers.alike import alike
+from timediff.data.cohort import read_cohort
+from timediff.errors import TimeDiffError
+from timediff.generators.base import Generator
+from timediff.generators.streaming import sample_to, stays_of_process
+from timediff.runtime.randomness import BLOCK
+
+
+def test_streamed_to_disk_it_is_the_same(model: Generator, tmp_path: Path) -> None:
+    sample_to(model, tmp_path / "made", 1100, seed=1)
+    assert same(read_cohort(tmp_path / "made"), model.sample(1100, seed=1))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["made"]
+
+
+def test_a_stopped_sampling_is_resumed(model: Generator, tmp_path: Path) -> None:
+    whole = model.sample(1600, seed=1, batch=500)
+    parts = tmp_path / ".made.parts"
+    calls: list[int] = []
+
+    def interrupt(done: int, total: int, **values: float) -> None:
+        if done > total / 2:  # in the third of four blocks of 500
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sample_to(model, tmp_path / "made", 1600, seed=1, batch=500, progress=interrupt)
+    assert not (tmp_path / "made").exists()
+    with pytest.raises(TimeDiffError, match="add --resume"):
+        sample_to(model, tmp_path / "made", 1600, seed=1)
+    with pytest.raises(TimeDiffError, match="belongs to another sampling"):
+        sample_to(model, tmp_path / "made", 1600, seed=2, batch=500, resume=True)
+
+    def count(done: int, total: int, **values: float) -> None:
+        calls.append(total)
+
+    assert len(list(parts.glob("*.parquet"))) == 4
+    (parts / "static-000000000500.parquet").write_bytes(b"")  # a power cut: the second part is damaged
+    sample_to(model, tmp_path / "made", 1600, seed=1, batch=500, resume=True, progress=count)
+    assert calls == [len(calls)] * len(calls)
+    assert len(calls) == (60 if model.name == "timediff" else 3)
+    assert same(read_cohort(tmp_path / "made"), whole)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["made"]
+
+
+def test_parts_begin_with_a_block(model: Generator) -> None:
+    whole, rest = model.sample(700, seed=0), list(model.stream(700, seed=0, skip=500))
+    assert alike(rest[0], whole.take(np.arange(500, 700)))
+    with pytest.raises(ValueError, match="multiple"):
+        model.stream(700, skip=250)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3, 8])
+@pytest.mark.parametrize("n", [1, 499, 500, 501, 1700, 20_000])
+def test_processes_have_whole_blocks_each_and_together_all_stays(n: int, processes: int) -> None:
+    ranges = [stays_of_process(n, rank, processes) for rank in range(processes)]
+    assert ranges[0][0] == 0
+    assert ranges[-1][1] == n
+    assert all(a[1] == b[0] for a, b in pairwise(ranges))
+    assert all(start % BLOCK == 0 or start == end == n for start, end in ranges)
+    sizes = [end - start for start, end in ranges]
+    assert max(sizes) - min(sizes) <= BLOCK

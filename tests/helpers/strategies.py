@@ -1,0 +1,37 @@
+"""Hypothesis strategies for schemas."""
+
+from hypothesis import strategies as st
+
+from timediff.data.schema import Feature, Schema
+
+names = st.text(min_size=1, max_size=8).filter(lambda n: n not in ("stay_id", "step", "length"))
+numbers = st.floats(-1e6, 1e6)
+
+
+@st.composite
+def features(draw: st.DrawFn, scope: str) -> Feature:
+    name, kind = draw(names), draw(st.sampled_from(["continuous", "binary", "categorical"]))
+    if kind == "continuous":
+        bounds = draw(st.none() | st.tuples(numbers, numbers).filter(lambda b: b[0] < b[1]))
+        span = bounds[1] - bounds[0] if bounds else 200.0
+        resolution = draw(st.none() | st.floats(max(span * 1e-6, 1e-6), 1e3))
+        if bounds and resolution and Feature(name, kind, scope, bounds=bounds, resolution=resolution).problems():
+            resolution = None  # none of its multiples lies within the bounds
+        return Feature(name, kind, scope, bounds=bounds, resolution=resolution)
+    size = 2 if kind == "binary" else draw(st.integers(2, 7))
+    classes = draw(st.lists(st.text(max_size=5) | st.integers(0, 9), min_size=size, max_size=size, unique=True))
+    return Feature(
+        name,
+        kind,
+        scope,
+        classes=tuple(str(c) for c in range(size)) if len({type(c) for c in classes}) > 1 else tuple(classes),
+    )
+
+
+@st.composite
+def schemas(draw: st.DrawFn) -> Schema:
+    listed = [draw(features("temporal")), *draw(st.lists(features("static") | features("temporal"), max_size=5))]
+    unique = {feature.name: feature for feature in reversed(listed)}
+    if not any(f.scope == "temporal" for f in unique.values()):
+        unique = {listed[0].name: listed[0]}
+    return Schema(tuple(unique.values()), draw(st.integers(1, 500)), draw(st.sampled_from(["1h", "5min", "1d"])))

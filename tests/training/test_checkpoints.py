@@ -1,0 +1,70 @@
+"""Checkpoints: there whole or not at all, and a damaged one is never used."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+
+from helpers.small_runs import equal, signal_at, small_settings, weights
+from timediff.data.cohort import Cohort
+from timediff.errors import Stopped, TimeDiffError
+from timediff.generators.timediff.generator import TimeDiff
+from timediff.training.checkpoints import Checkpoints
+
+
+def _truncate(path: Path) -> None:
+    content = (path / "model.safetensors").read_bytes()
+    (path / "model.safetensors").write_bytes(content[: len(content) // 2])
+
+
+def _flip(path: Path) -> None:
+    content = bytearray((path / "optimizer.safetensors").read_bytes())
+    content[-5] ^= 1
+    (path / "optimizer.safetensors").write_bytes(bytes(content))
+
+
+DAMAGES = {
+    "half a file": _truncate,
+    "one bit": _flip,
+    "no manifest": lambda path: (path / "manifest.json").unlink(),
+    "no weights": lambda path: (path / "ema.safetensors").unlink(),
+    "no sense": lambda path: (path / "manifest.json").write_text("{"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(
+    damage: str, icu: Cohort, whole: Path, tmp_path: Path
+) -> None:
+    run, settings = tmp_path / "run", small_settings()
+    with pytest.raises(Stopped):
+        TimeDiff(settings=settings).fit(icu, seed=5, run=run, progress=signal_at(9, signal.SIGTERM))
+    DAMAGES[damage](run / "checkpoints" / "step-000000009")
+    said: list[str] = []
+    TimeDiff(settings=settings).fit(icu, seed=5, run=run, resume=True, say=said.append)
+    assert len(said) == 2
+    assert "step-000000009 is damaged" in said[0]
+    assert said[1] == "going on from update 8"
+    assert equal(weights(run), weights(whole))
+
+
+def test_only_the_newest_checkpoints_are_kept(whole: Path) -> None:
+    assert sorted(p.name for p in (whole / "checkpoints").iterdir()) == ["step-000000008", "step-000000012"]
+
+
+def test_a_checkpoint_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.write(1, {"model": {"w": torch.ones(3)}})
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(TimeDiffError, match="the disk is full"):
+        checkpoints.write(2, {"model": {"w": torch.zeros(3)}})
+    assert [p.name for p in tmp_path.iterdir()] == ["step-000000001"]
+    found = checkpoints.newest(pytest.fail)
+    assert found is not None
+    assert torch.equal(found.parts["model"]["w"], torch.ones(3))
