@@ -47,7 +47,7 @@ def demo(out: Path, *, seed: int = 0) -> Path:
     with bar("3/4 sampling") as progress:
         sample_to(model, out / "synthetic", len(test), seed=seed + 1, progress=progress)
     settings = EvaluationSettings.quick(repetitions=1, skip=SKIPPED, seed=seed)
-    with bar("4/4 judging") as progress:
+    with bar("4/4 evaluating") as progress:
         synthetic = {"TimeDiff": read_cohort(out / "synthetic")}
         results = evaluate_to(out / "results", train, test, synthetic, settings=settings, progress=progress)
     console.print(scores_table(results))

@@ -13,7 +13,7 @@ from timediff.runtime.seeding import stream
 
 FEWEST = 20  # stays in each set
 RESAMPLES = 1000
-SUBSET, HALF, BOOTSTRAP = 31, 32, 33  # parts of the judging stream
+SUBSET, HALF, BOOTSTRAP = 31, 32, 33  # parts of the evaluation stream
 
 Distances = npt.NDArray[np.float32]
 Sets = Mapping[str, Array]
