@@ -12,7 +12,7 @@ demo: $(VENV)/.installed
 	$(VENV)/bin/timediff demo
 
 test: lint
-	$(PY) -m pytest
+	OMP_NUM_THREADS=1 $(PY) -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .

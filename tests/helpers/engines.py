@@ -5,6 +5,7 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,8 +72,15 @@ class _Writer:
 
 
 @contextmanager
-def postgres_server(folder: Path) -> Iterator[str]:
+def postgres_server() -> Iterator[str]:
     """A server on a free port, as the user postgres where we are root; yields its URL."""
+    # Not in pytest's folders, which are closed to other users.
+    with tempfile.TemporaryDirectory(prefix="postgres-") as folder, _server(Path(folder)) as url:
+        yield url
+
+
+@contextmanager
+def _server(folder: Path) -> Iterator[str]:
     if shutil.which("initdb") is None or shutil.which("pg_ctl") is None:
         missing("PostgreSQL", "install its server, with initdb and pg_ctl on the path")
     with socket.socket() as probe:
@@ -81,8 +89,6 @@ def postgres_server(folder: Path) -> Iterator[str]:
     data = folder / "data"
     if os.geteuid() == 0:
         shutil.chown(folder, "postgres")
-        for parent in list(folder.parents)[:3]:  # pytest's folders are closed to other users
-            parent.chmod(0o755)
     run(["initdb", "-D", data, "-U", "tester", "--auth=trust", "-E", "UTF8", "--no-sync"])
     rules = data / "pg_hba.conf"  # one user needs a password, so that a wrong one can be tried
     rules.write_text(f"host all locked 127.0.0.1/32 scram-sha-256\n{rules.read_text()}")

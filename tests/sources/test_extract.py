@@ -41,8 +41,8 @@ def raw(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def postgres(raw: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with engines.postgres_server(tmp_path_factory.mktemp("postgres")) as url:
+def postgres(raw: dict[str, Path]) -> Iterator[str]:
+    with engines.postgres_server() as url:
         for database, tables in TABLES.items():
             engines.into_postgres(raw[database] / "raw", tables, url)
         yield url
