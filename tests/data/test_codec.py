@@ -1,6 +1,10 @@
 """Encoding loses nothing that was observed, and decoding gives nothing that could not be."""
 
+import json
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -222,3 +226,113 @@ def test_a_schema_without_discrete_channels() -> None:
     codec = Codec.fit(cohort)
     assert codec.layout.discrete == ()
     assert np.allclose(codec.decode(codec.encode(cohort)).series["y"], values[1], atol=1e-5)
+
+
+def _statistics(kind: str) -> tuple[Codec, dict[str, Any]]:
+    schema = Schema((Feature("x", "continuous"), Feature("c", "categorical", classes=("a", "b", "c"))), 6)
+    rng = np.random.default_rng(0)
+    series = {"x": rng.normal(size=(40, 6)), "c": rng.integers(0, 3, (40, 6)).astype(float)}
+    codec = Codec.fit(Cohort(schema, np.arange(40), series, {}), CodecSettings(scale=kind))  # type: ignore[arg-type]
+    return codec, json.loads(codec.to_json())
+
+
+IMPOSSIBLE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "no feature": (lambda t: t["statistics"].pop("x"), "'x' has no statistics"),
+    "another feature": (lambda t: t["statistics"].update(y=t["statistics"]["x"]), "'y' is not a feature"),
+    "null": (lambda t: t["statistics"]["x"].update(low=None), "all null where no value was ever observed"),
+    "all null": (lambda t: t["statistics"]["x"].update(low=None, high=None, fill=None), "all null where"),
+    "NaN": (lambda t: t["statistics"]["x"].update(fill=float("nan")), "it holds NaN"),
+    "infinite": (lambda t: t["statistics"]["x"].update(high=float("inf")), "it holds Infinity"),
+    "text": (lambda t: t["statistics"]["x"].update(high="9"), "high is '9'; expected a number"),
+    "true": (lambda t: t["statistics"]["x"].update(high=True), "high is True; expected a number"),
+    "number for a fact": (lambda t: t["statistics"]["x"].update(missing=1), "missing is 1; expected true or false"),
+    "beyond": (lambda t: t["statistics"]["x"].update(high=1e308), "beyond what can be computed with"),
+    "upside down": (lambda t: t["statistics"]["x"].update(low=9.0), "low is not below high"),
+    "constant": (lambda t: t["statistics"]["x"].update(constant=True), "its numbers are not all the same"),
+    "half a class": (lambda t: t["statistics"]["c"].update(fill=1.5), "not numbers of its classes"),
+    "no class": (lambda t: t["statistics"]["c"].update(high=3), "not numbers of its classes"),
+    "fill": (lambda t: t.update(fill="median"), "expected one of mean, carry"),
+    "unknown": (lambda t: t.update(scale="training"), "there is no setting scale"),
+    "unequal": (lambda t: t["statistics"]["x"]["quantiles"]["low"].pop(), "as many values as probabilities"),
+    "one knot": (lambda t: t["statistics"]["x"]["quantiles"].update(value=[1], low=[0], high=[1]), "at least two"),
+    "falling": (lambda t: t["statistics"]["x"]["quantiles"]["value"].reverse(), "do not ascend"),
+    "probability": (
+        lambda t: t["statistics"]["x"]["quantiles"]["high"].__setitem__(-1, 1.5), "probabilities of its quantiles",
+    ),
+    "probabilities": (lambda t: t["statistics"]["x"]["quantiles"]["low"].reverse(), "probabilities of its quantiles"),
+    "no spread": (lambda t: t["statistics"]["x"]["quantiles"].update(sd=0), "not above 0"),
+    "knots as text": (lambda t: t["statistics"]["x"]["quantiles"].update(value="abc"), "quantiles"),
+    "knots as texts": (lambda t: t["statistics"]["x"]["quantiles"].update(value=["a", "b"]), "expected a number"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", IMPOSSIBLE)
+def test_a_codec_that_no_data_can_have_given_is_refused(kind: str) -> None:
+    codec, table = _statistics("quantile")
+    change, said = IMPOSSIBLE[kind]
+    change(table)
+    with pytest.raises(TimeDiffError, match=said):
+        Codec.from_json(json.dumps(table), codec.schema, "codec.json")
+
+
+@given(st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3), max_leaves=6,
+), st.lists(st.integers(0, 9), max_size=4))  # fmt: skip
+@settings(deadline=None)
+def test_whatever_stands_in_a_codec_it_is_read_or_refused(value: object, path: list[int]) -> None:
+    codec, table = _statistics("quantile")
+    node: Any = table
+    for number in path:
+        keys: list[Any] = [*node] if isinstance(node, dict) else [*range(len(node))] if isinstance(node, list) else []
+        if keys:
+            parent, key = node, keys[number % len(keys)]
+            node = parent[key]
+    if path:
+        parent[key] = value
+    with suppress(TimeDiffError):
+        read = Codec.from_json(json.dumps(table if path else value), codec.schema)
+        made = read.decode(read.encode(codec.decode(codec.encode(_cohort_of(codec)))))
+        assert np.isfinite(made.series["x"]).all()
+
+
+def _cohort_of(codec: Codec) -> Cohort:
+    return Cohort(codec.schema, np.arange(2), {"x": np.zeros((2, 6)), "c": np.zeros((2, 6))}, {})
+
+
+@settings(deadline=None, max_examples=100)
+@given(cohorts(), st.sampled_from(["training", "quantile"]))
+def test_every_codec_that_was_fitted_is_read_back(cohort: Cohort, scale: str) -> None:
+    if all(_constant(cohort.values(feature.name)) for feature in cohort.schema.features):
+        return
+    codec = Codec.fit(cohort, CodecSettings(allow_constant=True, scale=scale))  # type: ignore[arg-type]
+    assert Codec.from_json(codec.to_json(), codec.schema).to_json() == codec.to_json()
+
+
+@pytest.mark.parametrize("scale", ["training", "quantile"])
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ((-1e308, 1e308), r"'x' has values of about 1e\+308, more than"),
+        ((1.0, 1e200), r"'x' has values of about 1e\+200, more than"),
+        ((5e-324, 1e-323), r"'x' has a range of about 5e-324, less than"),
+        ((0.0, 1e-310), r"'x' has a range of about 1e-310, less than"),
+    ],
+)
+def test_numbers_that_cannot_be_computed_with_are_named_before_training(
+    values: tuple[float, float], said: str, scale: str
+) -> None:
+    schema = Schema((Feature("x", "continuous"),), 1)
+    cohort = Cohort(schema, np.arange(40), {"x": np.resize(values, (40, 1))}, {})
+    with pytest.raises(Problems, match=f"{said}.*another unit"):
+        Codec.fit(cohort, CodecSettings(scale=scale))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("values", [(-1e149, 1e149), (1e-149, 9e-149), (1e15, 1e15 + 1)])
+def test_large_and_small_numbers_that_can_be_computed_with_come_back(values: tuple[float, float]) -> None:
+    schema = Schema((Feature("x", "continuous"),), 1)
+    cohort = Cohort(schema, np.arange(40), {"x": np.resize(values, (40, 1))}, {})
+    for scale in ("training", "quantile"):
+        codec = Codec.fit(cohort, CodecSettings(scale=scale))  # type: ignore[arg-type]
+        again = codec.decode(codec.encode(cohort)).series["x"]
+        assert np.allclose(again, cohort.series["x"], rtol=0, atol=1e-6 * (values[1] - values[0]))

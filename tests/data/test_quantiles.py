@@ -50,6 +50,12 @@ def test_a_level_comes_back_from_anywhere_in_its_share():
     assert np.array_equal(known.decode(known.encode(values) + noise), values)
 
 
+def test_what_lies_beyond_the_training_values_is_as_the_extreme():
+    """Also where that is a level, whose share begins at probability 0."""
+    known = Quantiles.fit(np.repeat([1.0, 2.0], 50))
+    assert np.array_equal(known.encode(np.array([-7.0, 9.0])), known.encode(np.array([1.0, 2.0])))
+
+
 def test_normal_noise_becomes_the_distribution_it_was_fitted_to():
     rng = np.random.default_rng(0)
     values = np.concatenate([np.repeat([3.0, 15.0], [3000, 5000]), rng.integers(4, 15, 2000)])

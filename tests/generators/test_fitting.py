@@ -1,6 +1,8 @@
 """Fitting: which stays are trained on, what may be resumed, and how long it took."""
 
 import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
 from timediff.generators import fitting
 from timediff.generators.timediff.generator import TimeDiff
+from timediff.runtime.files import locked
 from timediff.settings.resolve import resolve
 from timediff.settings.training import CodecSettings, TrainingSettings
 
@@ -115,3 +118,61 @@ def test_bounds_that_are_missing_are_asked_for(mixed: Cohort) -> None:
     with pytest.raises(TimeDiffError, match="'lactate' has none") as caught:
         Codec.fit(mixed, CodecSettings(scale="bounds"))
     assert "'pulse'" not in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 2**64, 10**30])
+def test_a_seed_that_cannot_be_is_refused_before_anything_is_written(seed: int, mixed: Cohort, tmp_path: Path) -> None:
+    with pytest.raises(TimeDiffError, match="cannot be a seed"):
+        TimeDiff(settings=PAPER).fit(mixed, seed=seed, run=tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fit_that_failed_before_it_saved_anything_leaves_nothing_in_the_way(mixed: Cohort, tmp_path: Path) -> None:
+    def fail(done: int, total: int, **values: float) -> None:
+        raise RuntimeError("out of memory")
+
+    with pytest.raises(RuntimeError):
+        TimeDiff(settings=PAPER).fit(mixed, seed=0, run=tmp_path / "run", progress=fail)
+    assert list(tmp_path.iterdir()) == []
+    TimeDiff(settings=PAPER).fit(mixed, seed=1, run=tmp_path / "run")
+
+
+def test_a_run_that_was_there_before_is_never_taken_away(mixed: Cohort, tmp_path: Path) -> None:
+    def fail(done: int, total: int, **values: float) -> None:
+        raise RuntimeError("out of memory")
+
+    run = tmp_path / "run"
+    TimeDiff(settings=PAPER).fit(mixed, seed=0, run=run)
+    shutil.rmtree(run / "checkpoints")
+    with pytest.raises(RuntimeError):
+        TimeDiff(settings=PAPER).fit(mixed, seed=0, run=run, resume=True, progress=fail)
+    assert (run / "weights.safetensors").exists()
+
+
+def test_of_two_processes_that_fit_into_one_folder_the_second_is_told(mixed: Cohort, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    TimeDiff(settings=PAPER).fit(mixed, seed=0, run=run)
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    with locked(run, run), pytest.raises(TimeDiffError, match="another process is writing"):
+        TimeDiff(settings=PAPER).fit(mixed, seed=0, run=run, resume=True)
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+    TimeDiff(settings=PAPER).fit(mixed, seed=0, run=run, resume=True)
+
+
+def test_settings_edited_before_a_resumption_are_answered_in_a_sentence(mixed: Cohort, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    TimeDiff(settings=PAPER).fit(mixed, seed=0, run=run)
+    wider = resolve(PAPER, assignments={"model.hidden": 9})
+    (run / "settings.toml").write_text(wider.to_toml())
+    with pytest.raises(TimeDiffError, match=r"changed: 'settings\.toml'.*--allow-edited"):
+        TimeDiff(settings=wider).fit(mixed, seed=0, run=run, resume=True)
+    with pytest.raises(TimeDiffError, match="update 6 does not fit this run"):
+        TimeDiff(settings=wider).fit(mixed, seed=0, run=run, resume=True, allow_edited=True)
+
+
+def test_numbers_beyond_all_measure_are_named_before_training(mixed: Cohort, tmp_path: Path) -> None:
+    values = np.where(np.isnan(mixed.series["lactate"]), np.nan, mixed.series["lactate"] * 1e307)
+    broken = replace(mixed, series={**mixed.series, "lactate": values})
+    with pytest.raises(TimeDiffError, match="'lactate' has values of about"):
+        TimeDiff(settings=PAPER).fit(broken, seed=0, run=tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []

@@ -4,14 +4,18 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from conftest import same
 from helpers.alike import alike
-from timediff.data.cohort import read_cohort
+from timediff.data.cohort import Cohort, read_cohort
+from timediff.data.schema import Schema
 from timediff.errors import TimeDiffError
 from timediff.generators.base import Generator
-from timediff.generators.streaming import sample_to, stays_of_process
+from timediff.generators.simple import SimpleGenerator, State
+from timediff.generators.streaming import sample_to, stays_of_process, whole_parts
 from timediff.runtime.randomness import BLOCK
 
 
@@ -67,3 +71,74 @@ def test_processes_have_whole_blocks_each_and_together_all_stays(n: int, process
     assert all(start % BLOCK == 0 or start == end == n for start, end in ranges)
     sizes = [end - start for start, end in ranges]
     assert max(sizes) - min(sizes) <= BLOCK
+
+
+def _bootstrap(cohort: Cohort) -> SimpleGenerator:
+    """A generator that takes no time."""
+
+    class Bootstrap(SimpleGenerator):
+        name = "bootstrap"
+
+        def train(self, cohort: Cohort, rng: np.random.Generator) -> State:
+            return {"x": np.arange(9.0)}
+
+        def generate(self, n: int, schema: Schema, state: State, rng: np.random.Generator) -> Cohort:
+            return cohort.take(rng.integers(0, len(cohort), n))
+
+    return Bootstrap().fit(cohort)
+
+
+def test_a_sampling_that_finished_no_part_is_not_in_the_way(icu: Cohort, tmp_path: Path) -> None:
+    quick = _bootstrap(icu)
+
+    def stop(done: int, total: int, **values: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sample_to(quick, tmp_path / "made", 10, seed=1, progress=stop)
+    for file in (tmp_path / ".made.parts").glob("*.parquet"):
+        file.unlink()
+    sample_to(quick, tmp_path / "made", 20, seed=2)
+    assert len(read_cohort(tmp_path / "made")) == 20
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+
+
+def test_of_two_samplings_into_one_folder_one_wins_and_the_other_is_told(icu: Cohort, tmp_path: Path) -> None:
+    quick, said = _bootstrap(icu), list[str]()
+
+    def another(done: int, total: int, **values: float) -> None:
+        if not said:
+            with pytest.raises(TimeDiffError) as caught:
+                sample_to(quick, tmp_path / "made", 10, seed=1, resume=True)
+            said.append(str(caught.value))
+
+    sample_to(quick, tmp_path / "made", 10, seed=1, progress=another)
+    assert "another process is writing" in said[0]
+    assert len(read_cohort(tmp_path / "made")) == 10
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 2**64])
+def test_a_seed_that_cannot_be_leaves_nothing(seed: int, icu: Cohort, tmp_path: Path) -> None:
+    with pytest.raises(TimeDiffError, match="cannot be a seed"):
+        sample_to(_bootstrap(icu), tmp_path / "made", 10, seed=seed)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parts_without_their_columns_or_with_odd_names_are_made_again(icu: Cohort, tmp_path: Path) -> None:
+    quick, parts = _bootstrap(icu), tmp_path / ".made.parts"
+
+    def stop(done: int, total: int, **values: float) -> None:
+        if done > 500:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sample_to(quick, tmp_path / "made", 1600, seed=1, progress=stop)
+    assert whole_parts(parts)[0] >= 500
+    pq.write_table(pa.table({"x": [1]}), parts / "static-000000000000.parquet")
+    assert whole_parts(parts)[1] == ["static-000000000000.parquet"]
+    (parts / "static-x.parquet").write_bytes(b"")
+    assert "static-x.parquet" in whole_parts(parts)[1]
+    (parts / "static-x.parquet").unlink()
+    sample_to(quick, tmp_path / "made", 1600, seed=1, resume=True)
+    assert same(read_cohort(tmp_path / "made"), quick.sample(1600, seed=1))

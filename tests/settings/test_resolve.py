@@ -74,6 +74,22 @@ def test_assignments_are_toml_or_bare_words(text: str, expected: tuple) -> None:
         ("codec.allow_constant", 1, "expected true or false"),
         ("training", 3, "table of settings"),
         ("training.batch", 0, "expected at least 1"),
+        ("training.steps", 10**12 + 1, "training.steps is 1000000000001; expected at most 1,000,000,000,000"),
+        pytest.param(
+            "training.steps",
+            10**5000,
+            "training.steps is a whole number of too many digits; expected at most",
+            id="digits",
+        ),
+        ("training.seed", -1, "training.seed is -1; expected 0 to 9,223,372,036,854,775,807"),
+        ("training.seed", 2**63, "training.seed is 9223372036854775808; expected 0 to"),
+        ("training.warmup", -1, "training.warmup is -1; expected 0 to"),
+        ("model.hidden", 2**16 + 1, "model.hidden is 65537; expected at most 65,536"),
+        ("model.layers", 65, "model.layers is 65; expected at most 64"),
+        ("diffusion.steps", 10**6 + 1, "diffusion.steps is 1000001; expected at most 1,000,000"),
+        ("sampling.steps", 10**30, "sampling.steps is 10+; expected at most 1,000,000"),
+        pytest.param("training.lr", "x" * 100_000, "training.lr is 'xxx.{,100}…; expected a number", id="long text"),
+        pytest.param("x" * 100_000, 1, "there is no setting xxx.{,100}…; the settings are", id="long name"),
         ("training.ema", 1.0, "training.ema is 1.0"),
         ("sampling.steps", 2000, "at most diffusion.steps"),
         ("diffusion.lambda", -1, "cannot be negative"),
@@ -91,6 +107,19 @@ def test_mistakes_name_what_was_meant(path: str, value: object, said: str) -> No
         resolve("paper", assignments={path: value})
 
 
+@pytest.mark.parametrize("value", [str(2**63), "9" * 5000])
+def test_a_number_beyond_all_limits_is_no_word(value: str) -> None:
+    with pytest.raises(TimeDiffError, match=r"--set training\.seed .*(64 bits|digits)"):
+        parse_assignment(f"training.seed={value}")
+
+
+@pytest.mark.parametrize("name", ["timegan", "rcgan", "crnngan", "tforcing", "pforcing"])
+def test_sizes_of_baselines_are_limited_too(name: str) -> None:
+    with pytest.raises(Problems) as found:
+        resolve(name, assignments={"model.hidden": 2**17, "model.layers": 10**9})
+    assert {problem.partition(" ")[0] for problem in found.value.problems} == {"model.hidden", "model.layers"}
+
+
 def test_unset_is_none() -> None:
     assert resolve("paper-eicu", assignments={"model.hidden": "unset"}).model.hidden is None
 
@@ -100,7 +129,16 @@ def test_an_unknown_preset_lists_the_known() -> None:
         resolve("papr")
 
 
-@pytest.mark.parametrize(("content", "said"), [(None, "could not be read"), ("[training", "not valid TOML")])
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "could not be read"),
+        ("[training", "not valid TOML"),
+        ("a = " + "[" * 100_000, "nested more than"),
+        ("a = " + "9" * 5000, "not valid TOML"),
+        (f"[training]\nseed = {2**64}", "more than 64 bits"),
+    ],
+)
 def test_files_that_cannot_be_read(content: str | None, said: str, tmp_path) -> None:
     if content is not None:
         (tmp_path / "mine.toml").write_text(content)

@@ -109,3 +109,50 @@ def test_a_loss_or_a_weight_that_is_no_number_is_refused() -> None:
     found.network.w.data.fill_(float("inf"))  # type: ignore[operator, union-attr]
     with pytest.raises(TimeDiffError, match="no longer a number"):
         found.require_finite(1.0, 5, 0.1, 0)
+
+
+def _another(**changes: dict[str, torch.Tensor] | None) -> dict[str, dict[str, torch.Tensor]]:
+    """The parts of a checkpoint of a network of one number, but for these."""
+    before = state()
+    (optimizer,) = before.optimizers.values()
+    before.network.w.grad = torch.ones(1)  # type: ignore[union-attr]
+    optimizer.step()
+    return {part: tensors for part, tensors in {**before.parts(), **changes}.items() if tensors is not None}
+
+
+ANOTHER: dict[str, tuple[dict[str, dict[str, torch.Tensor] | None], str]] = {
+    "another network": ({"model": {"v": torch.ones(1)}}, "model has no w"),
+    "a larger one": ({"model": {"w": torch.ones(2)}}, "w of model has another shape"),
+    "no average": ({"ema": None}, "ema is missing"),
+    "a scalar average": ({"ema": {"w": torch.ones(())}}, "w of ema has another shape"),
+    "NaN": ({"model": {"w": torch.full((1,), float("nan"))}}, "w of model is not finite"),
+    "no optimizer": ({"optimizer": None}, "optimizer is missing"),
+    "moments of another": ({"optimizer": {"0.exp_avg": torch.ones(2)}}, "optimizer has no 0.exp_avg_sq"),
+    "moments of no parameter": ({"optimizer": {"7.step": torch.ones(())}}, "unknown 7.step"),
+    "no moments": ({"optimizer": {"x": torch.ones(())}}, "unknown x"),
+    "best of another": ({"best": {"v": torch.ones(1)}}, "best has no w"),
+    "validation without best": ({"validation": {"state": torch.zeros(4)}}, "best is missing"),
+    "validation of another": (
+        {"best": {"w": torch.ones(1)}, "validation": {"state": torch.zeros(3)}}, "state of validation has another",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ANOTHER)
+def test_a_checkpoint_of_another_run_is_refused_in_a_sentence(kind: str, tmp_path: Path) -> None:
+    changes, said = ANOTHER[kind]
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.write(7, _another(**changes))
+    validation = Validation(OneNumber(), squared, data(torch.ones(5)), seed=0)
+    after = TrainingState.initial(OneNumber(), ALONE, one_number_settings(), validation)
+    with pytest.raises(TimeDiffError, match=rf"update 7 does not fit this run \(.*{said}.*fit again\.$") as caught:
+        after.restore(checkpoints, pytest.fail)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_optimizer_that_has_not_begun_is_restored(tmp_path: Path) -> None:
+    """As those of TimeGAN's later phases are."""
+    checkpoints = Checkpoints(tmp_path)
+    checkpoints.write(7, _another(optimizer={}))
+    after = TrainingState.initial(OneNumber(), ALONE, one_number_settings(), None)
+    assert after.restore(checkpoints, lambda line: None) == 7

@@ -6,10 +6,11 @@ channels are standard normal instead, and quantiles are kept, each of at least t
 """
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -20,9 +21,12 @@ from timediff.data.cohort import Cohort
 from timediff.data.quantiles import Quantiles
 from timediff.data.schema import Feature, Schema, multiples
 from timediff.errors import Problems, TimeDiffError
+from timediff.runtime.parsing import Unreadable, parse_json
 from timediff.settings.training import CodecSettings
+from timediff.settings.typed import build
 
 FINEST = 2**21  # steps of the resolution that [−1, 1] in single precision can tell apart, with a margin
+LARGEST, SMALLEST = 1e150, 1e-150  # of values and of their range: squares of others leave double precision
 SPARSE_FLOOR = -0.8  # a sparse feature's values use [−0.8, 1]; its missing values lie at −1, below them
 
 
@@ -36,6 +40,29 @@ class Statistics:
     missing: bool
     constant: bool  # one value only: nothing to learn, given back as it is; NaN when every value was null
     quantiles: Quantiles | None = None
+
+
+@dataclass(frozen=True)
+class StoredStatistics:
+    """Statistics as JSON has them: the numbers of a feature that was never observed are null."""
+
+    low: float | None
+    high: float | None
+    fill: float | None
+    missing: bool
+    constant: bool
+    quantiles: Quantiles | None = None
+
+    def restored(self) -> Statistics:
+        low, high, fill = (math.nan if value is None else value for value in (self.low, self.high, self.fill))
+        return Statistics(low, high, fill, self.missing, self.constant, self.quantiles)
+
+
+@dataclass(frozen=True)
+class StoredCodec:
+    statistics: dict[str, StoredStatistics]
+    sparse: tuple[str, ...] = ()
+    fill: Literal["mean", "carry"] = "mean"
 
 
 @dataclass(frozen=True)
@@ -58,9 +85,7 @@ class Codec:
                 found.append(f"{feature.name!r} {what}: remove the column, or carry it through with --allow-constant")
             elif not feature.discrete and not known.constant:
                 found += _unlearnable(feature, known, settings)
-        for name in settings.sparse:
-            if name not in {f.name for f in schema.temporal if not f.discrete}:
-                found.append(f"codec.sparse names {name!r}, which is not a continuous temporal feature")
+        found += _not_sparse(schema, settings.sparse)
         if settings.sparse and settings.scale == "quantile":
             found.append(
                 "codec.sparse needs codec.scale = 'training' or 'bounds': quantiles leave no room below the range"
@@ -160,7 +185,6 @@ class Codec:
         return values
 
     def to_json(self) -> str:
-        # JSON has no NaN: the numbers of a feature that was never observed are null.
         entries = {
             name: {key: None if value != value else value for key, value in asdict(known).items()}
             for name, known in self.statistics.items()
@@ -168,16 +192,23 @@ class Codec:
         return json.dumps({"sparse": self.sparse, "fill": self.fill, "statistics": entries}, indent=2)
 
     @staticmethod
-    def from_json(text: str, schema: Schema) -> "Codec":
-        table = json.loads(text)
-        statistics: dict[str, Statistics] = {}
-        for name, entry in table["statistics"].items():
-            knots: dict[str, Any] = entry.pop("quantiles", None) or {}
-            knots = {key: tuple(value) if isinstance(value, list) else value for key, value in knots.items()}
-            values: dict[str, Any] = {key: np.nan if value is None else value for key, value in entry.items()}
-            statistics[name] = Statistics(**values, quantiles=Quantiles(**knots) if knots else None)
-        known = {f.name: statistics[f.name] for f in schema.features}
-        return Codec(schema, known, tuple(table["sparse"]), table.get("fill", "mean"))
+    def from_json(text: str, schema: Schema, where: str = "codec") -> "Codec":
+        """Reads what `to_json` wrote; refuses numbers that no codec fitted to data can have."""
+        table = parse_json(text, where)
+        if not isinstance(table, dict):
+            raise Unreadable(f"{where} is not a codec: expected statistics, sparse and fill.")
+        stored = build(StoredCodec, table, where)
+        names = [feature.name for feature in schema.features]
+        found = [f"{name!r} has no statistics" for name in names if name not in stored.statistics]
+        found += [f"{name!r} is not a feature of schema.toml" for name in stored.statistics if name not in names]
+        for feature in schema.features:
+            if known := stored.statistics.get(feature.name):
+                found += [f"{feature.name!r}: {problem}" for problem in _impossible(feature, known)]
+        found += _not_sparse(schema, stored.sparse)
+        if found:
+            raise Problems(where, found)
+        statistics = {name: stored.statistics[name].restored() for name in names}
+        return Codec(schema, statistics, stored.sparse, stored.fill)
 
 
 def require_equal_lengths(cohort: Cohort) -> None:
@@ -190,8 +221,48 @@ def require_equal_lengths(cohort: Cohort) -> None:
     )
 
 
+def _not_sparse(schema: Schema, sparse: tuple[str, ...]) -> list[str]:
+    able = {feature.name for feature in schema.temporal if not feature.discrete}
+    return [
+        f"codec.sparse names {name!r}, which is not a continuous temporal feature"
+        for name in sparse
+        if name not in able
+    ]
+
+
+def _impossible(feature: Feature, known: StoredStatistics) -> list[str]:
+    """What is wrong with stored statistics of a feature."""
+    numbers = known.low, known.high, known.fill
+    if known.low is None or known.high is None or known.fill is None:
+        if known.constant and numbers == (None, None, None):  # never observed
+            return []
+        return ["low, high and fill are numbers, or all null where no value was ever observed"]
+    if known.constant:
+        return [] if known.low == known.high == known.fill else ["it is constant, but its numbers are not all the same"]
+    if not known.low < known.high:
+        return ["low is not below high"]
+    if feature.discrete:
+        classes = range(len(feature.classes))
+        return [] if all(n in classes for n in numbers) else ["low, high and fill are not numbers of its classes"]
+    if _range_problem(known.low, known.high) or abs(known.fill) > LARGEST:
+        return ["its range is beyond what can be computed with"]
+    return known.quantiles.problems() if known.quantiles else []
+
+
+def _range_problem(low: float, high: float) -> str | None:
+    """Why no number of this range can be computed with; magnitudes alone are said."""
+    largest = max(abs(low), abs(high))
+    if largest > LARGEST:
+        return f"has values of about {largest:.0e}, more than the {LARGEST:.0e} that can be computed with"
+    if high - low < SMALLEST:
+        return f"has a range of about {high - low:.0e}, less than the {SMALLEST:.0e} that can be computed with"
+    return None
+
+
 def _unlearnable(feature: Feature, known: Statistics, settings: CodecSettings) -> list[str]:
     """What keeps a continuous feature from coming back as it went in."""
+    if problem := _range_problem(known.low, known.high):
+        return [f"{feature.name!r} {problem}: mend the values, or give them in another unit"]
     found = []
     if settings.scale == "bounds" and feature.bounds is None:
         found.append(f"codec.scale is 'bounds', but {feature.name!r} has none: give it bounds in schema.toml")
@@ -214,6 +285,8 @@ def _statistics(feature: Feature, values: Array, settings: CodecSettings) -> Sta
     if feature.discrete:
         fill = float(np.bincount(observed.astype(np.int64)).argmax())
         return Statistics(low, high, fill, missing, constant=False)
+    if _range_problem(low, high):  # which `fit` refuses
+        return Statistics(low, high, low, missing, constant=False)
     if settings.scale == "bounds" and feature.bounds:
         low, high = feature.bounds
     quantiles = Quantiles.fit(observed.astype(np.float64)) if settings.scale == "quantile" else None

@@ -50,9 +50,24 @@ class Quantiles:
         scores = plain.encode(values)
         return Quantiles(plain.value, plain.low, plain.high, float(scores.mean()), float(scores.std()))
 
+    def problems(self) -> list[str]:
+        """What `fit` cannot have given."""
+        if not 2 <= len(self.value) == len(self.low) == len(self.high):
+            return ["its quantiles need as many values as probabilities, at least two"]
+        found = []
+        if any(a > b for a, b in pairwise(self.value)):
+            found.append("its quantiles do not ascend")
+        ends = [end for span in zip(self.low, self.high, strict=True) for end in span]
+        if any(a > b for a, b in pairwise(ends)) or not 0 <= ends[0] <= ends[-1] <= 1:
+            found.append("the probabilities of its quantiles do not ascend from 0 to 1")
+        if self.sd <= 0:
+            found.append("the standard deviation of its normal scores is not above 0")
+        return found
+
     def encode(self, values: Floats) -> Floats:
         """Normal scores, standardised; what lies beyond the training values is as the extreme."""
         knots, low, high = (np.asarray(column) for column in (self.value, self.low, self.high))
+        values = np.clip(values, knots[0], knots[-1])
         # Both ends of every level: between two knots the probability is linear.
         probability = np.interp(values, np.repeat(knots, 2), np.stack([low, high], axis=1).reshape(-1))
         at = np.clip(np.searchsorted(knots, values), 0, len(knots) - 1)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from timediff.diffusion.samplers import CASCADE_SAMPLERS, DDPM_SAMPLERS
 from timediff.runtime.registry import Registry
-from timediff.settings.checks import at_least_one
+from timediff.settings.checks import MOST_STEPS, at_least_one
 
 if TYPE_CHECKING:
     from timediff.data.batch import Layout
@@ -75,7 +75,7 @@ class DDPMSettings(ProcessSettings):
         return MixedDiffusion(layout, network, SCHEDULES[self.schedule](self.steps), self.lambda_)
 
     def problems(self, sampler: str, steps: int | None, scale: str) -> list[str]:
-        found = super().problems(sampler, steps, scale) + at_least_one({"diffusion.steps": self.steps})
+        found = super().problems(sampler, steps, scale) + at_least_one({"diffusion.steps": self.steps}, MOST_STEPS)
         found += _of_lambda(self.lambda_)
         if steps is not None and steps > self.steps:
             found.append(f"sampling.steps is {steps}; expected at most diffusion.steps, which is {self.steps}")

@@ -50,6 +50,7 @@ class Generator(ABC):
         seed: int | None = None,
         run: str | Path | None = None,
         resume: bool = False,
+        allow_edited: bool = False,
         progress: Progress = silent,
         say: Say = unheard,
     ) -> Self:
@@ -79,11 +80,11 @@ class Generator(ABC):
         """A fitted generator from an open run folder; `say` hears what is odd about the run."""
 
     @classmethod
-    def load(cls, path: str | Path, say: Say = unheard) -> Self:
+    def load(cls, path: str | Path, say: Say = unheard, *, allow_edited: bool = False) -> Self:
         """A fitted generator from a run folder."""
         from timediff.generators.run import Run
 
-        return cls.from_run(Run.open(Path(path)), say)
+        return cls.from_run(Run.open(Path(path), allow_edited=allow_edited, say=say), say)
 
     @property
     @abstractmethod

@@ -1,8 +1,9 @@
 """Fitting a neural generator: codec, run folder, held-out stays, training."""
 
+import shutil
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from timediff.errors import TimeDiffError
 from timediff.generators.run import Run
 from timediff.kernels.training import accelerate
 from timediff.runtime import devices
-from timediff.runtime.progress import Progress, Say
+from timediff.runtime.files import locked
+from timediff.runtime.progress import Progress, Say, unheard
 from timediff.runtime.randomness import seed_torch
 from timediff.settings.base import NeuralSettings
 from timediff.settings.training import TrainingSettings
@@ -38,6 +40,7 @@ class FitRequest:
     data_sha256: str
     run: Path | None = None
     resume: bool = False
+    allow_edited: bool = False
 
 
 def fitted_codec(cohort: Cohort, settings: NeuralSettings) -> Codec:
@@ -71,33 +74,53 @@ def fit_network(
     """Trains a network on the cohort and returns its averaged weights; writes or continues the run folder."""
     settings, codec, seed = request.settings.training, request.codec, request.seed
     accelerator = make_accelerator(settings)
-    run = None
-    if request.run is not None:
-        with devices.main_process_first():
-            run = open_run(request, cohort, accelerator.is_main_process)
-    network = seeded_network(build, codec, seed)
-    training, held_out = split_held_out(cohort, settings, seed)
-    data = codec.encode(training)
-    prepare(network, data, codec, say)
-    if accelerator.mixed_precision == "bf16":
-        accelerate(network.to(accelerator.device), cohort.schema.steps, kernels=settings.kernels, say=say)
-    started, before = time.monotonic(), run.provenance.get("seconds", 0) if run else 0
-    try:
-        weights = train(
-            network, objectives, data, settings, seed=seed, accelerator=accelerator,
-            folder=run.path if run else None, held_out=codec.encode(held_out) if held_out else None,
-            progress=progress, say=say,
-        )  # fmt: skip
-    finally:  # also of a run that was stopped, for the one that goes on from there
+    with run_folder(request, cohort, accelerator.is_main_process, say) as run:
+        network = seeded_network(build, codec, seed)
+        training, held_out = split_held_out(cohort, settings, seed)
+        data = codec.encode(training)
+        prepare(network, data, codec, say)
+        if accelerator.mixed_precision == "bf16":
+            accelerate(network.to(accelerator.device), cohort.schema.steps, kernels=settings.kernels, say=say)
+        started, before = time.monotonic(), run.provenance.get("seconds", 0) if run else 0
+        try:
+            weights = train(
+                network, objectives, data, settings, seed=seed, accelerator=accelerator,
+                folder=run.path if run else None, held_out=codec.encode(held_out) if held_out else None,
+                progress=progress, say=say,
+            )  # fmt: skip
+        finally:  # also of a run that was stopped, for the one that goes on from there
+            if run and accelerator.is_main_process:
+                with suppress(OSError):  # a full disk is what ended it, and that is said
+                    run.note(seconds=round(before + time.monotonic() - started, 1))
         if run and accelerator.is_main_process:
-            with suppress(OSError):  # a full disk is what ended it, and that is said
-                run.note(seconds=round(before + time.monotonic() - started, 1))
-    if run and accelerator.is_main_process:
-        run.finish(weights, updates=settings.steps)
+            run.finish(weights, updates=settings.steps)
     return weights
 
 
-def open_run(request: FitRequest, cohort: Cohort, main_process: bool) -> Run:
+@contextmanager
+def run_folder(request: FitRequest, cohort: Cohort, main_process: bool, say: Say) -> Iterator[Run | None]:
+    """The run folder that is written, by one process at a time; a new one in which nothing was saved is not left."""
+    if request.run is None:
+        yield None
+        return
+    begun = request.run.exists()
+    with devices.main_process_first():
+        run = open_run(request, cohort, main_process, say)
+    if not main_process:
+        yield run
+        return
+    with locked(run.path, run.path):
+        if run.differences:
+            run.note(edited=sorted({*run.provenance.get("edited", ()), *run.differences.changed}))
+        try:
+            yield run
+        except BaseException:
+            if not begun and not any((run.path / "checkpoints").glob("step-*")):
+                shutil.rmtree(run.path, ignore_errors=True)  # it would only be in the way of the next try
+            raise
+
+
+def open_run(request: FitRequest, cohort: Cohort, main_process: bool, say: Say) -> Run:
     """A new run folder, or the one to be continued, if it was started in the same way."""
     path, digest = request.run, request.data_sha256
     assert path is not None
@@ -106,7 +129,7 @@ def open_run(request: FitRequest, cohort: Cohort, main_process: bool) -> Run:
     }  # fmt: skip
     if main_process and not (request.resume and path.exists()):  # resuming a run that never began is beginning it
         return Run.create(path, request.settings, request.codec.schema, facts, request.codec)
-    run = Run.open(path)
+    run = Run.open(path, allow_edited=request.allow_edited, say=say if main_process else unheard)
     if run.generator != request.generator:
         raise TimeDiffError(f"{path} is a run of {run.generator}, not of {request.generator}: resume it as what it is.")
     if run.provenance["format"] == 1:

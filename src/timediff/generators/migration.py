@@ -11,11 +11,13 @@ CASCADE_PARTS = {"rnn": "denoiser", "cells": "step_head", "stay": "static_head"}
 def settings_of_format_1(table: dict[str, Any], generator: str) -> dict[str, Any]:
     """Of 0.1.0: two processes shared one table, and some settings had other names."""
     if generator != "timediff":
-        adversarial = table.get("adversarial", {})
-        if "smooth" in adversarial:
+        adversarial = table.get("adversarial")
+        if isinstance(adversarial, dict) and "smooth" in adversarial:
             adversarial["gradient_penalty"] = adversarial.pop("smooth")
         return table
     diffusion, model = table.setdefault("diffusion", {}), table.setdefault("model", {})
+    if not isinstance(diffusion, dict) or not isinstance(model, dict):
+        return table  # which is then refused as settings
     joint = diffusion.pop("cells", "joint") == "joint"
     if diffusion.get("process") == "edm":
         diffusion["process"], diffusion["joint"] = "cascade", joint

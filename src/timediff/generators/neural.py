@@ -24,6 +24,7 @@ from timediff.runtime.cuda_graphs import gpu_failures
 from timediff.runtime.prefetch import ahead
 from timediff.runtime.progress import Progress, Say, silent, unheard
 from timediff.runtime.randomness import BLOCK
+from timediff.runtime.seeding import require_seed
 from timediff.settings.base import NeuralSettings
 from timediff.settings.training import ComputeSettings
 from timediff.training.objective import Objective
@@ -103,15 +104,17 @@ class NeuralGenerator(Generator, Generic[S]):
         seed: int | None = None,
         run: str | Path | None = None,
         resume: bool = False,
+        allow_edited: bool = False,
         progress: Progress = silent,
         say: Say = unheard,
     ) -> Self:
         """Trains on the cohort. With `run`, writes that run folder as it goes, and `resume` continues one."""
         codec, path = self._sized_for(cohort), None if run is None else Path(run)
         if seed is None:
-            seed = Run.seed_of(path) if path is not None and resume else None
+            seed = Run.seed_of(path, allow_edited=allow_edited) if path is not None and resume else None
             seed = self.settings.training.seed if seed is None else seed
-        request = FitRequest(self.name, self.settings, codec, seed, cohort.digest(), path, resume)
+        require_seed(seed)
+        request = FitRequest(self.name, self.settings, codec, seed, cohort.digest(), path, resume, allow_edited)
         weights = fit_network(
             request, cohort, self.build, self.objectives(codec), self.prepare, progress=progress, say=say
         )
@@ -133,6 +136,7 @@ class NeuralGenerator(Generator, Generic[S]):
         **options: Any,
     ) -> Iterator[Cohort]:
         """Stays skip … n − 1 a compute batch at a time; options are those of [sampling], such as steps=50."""
+        require_seed(seed)
         if skip % BLOCK:
             raise ValueError(
                 f"skip is {skip}; noise belongs to blocks of {BLOCK} stays, so expected a multiple of that"
@@ -187,7 +191,8 @@ class NeuralGenerator(Generator, Generic[S]):
             message = f"the run folder {run.path} is damaged: its weights do not fit its settings."
             raise TimeDiffError(message) from error
         provenance = run.provenance
-        model._fitted = Fitted(codec, network.eval(), provenance.get("seed", 0), provenance.get("data_sha256", ""))
+        seed, digest = provenance.get("seed") or 0, provenance.get("data_sha256") or ""
+        model._fitted = Fitted(codec, network.eval(), seed, digest)
         return model
 
     def _sized_for(self, cohort: Cohort) -> Codec:

@@ -40,9 +40,12 @@ def choose(generator: str | None, preset: str | None) -> tuple[str, str | None]:
     return owner, preset
 
 
-def load(path: str | Path, say: Say = unheard) -> Generator:
-    """The fitted generator of a run folder, whichever it is; `say` hears what is odd about the run."""
+def load(path: str | Path, say: Say = unheard, *, allow_edited: bool = False) -> Generator:
+    """The fitted generator of a run folder, whichever it is; `say` hears what is odd about the run.
+
+    A folder that was edited since it was written is refused, unless that is allowed.
+    """
     from timediff.generators.run import Run
 
-    run = Run.open(Path(path))
+    run = Run.open(Path(path), allow_edited=allow_edited, say=say)
     return GENERATORS(run.generator).from_run(run, say)

@@ -17,7 +17,7 @@ from timediff.generators.base import Generator
 from timediff.generators.run import Run
 from timediff.runtime.progress import Progress, Say, silent, unheard
 from timediff.runtime.randomness import BLOCK
-from timediff.runtime.seeding import stream
+from timediff.runtime.seeding import require_seed, stream
 from timediff.settings.base import GeneratorSettings
 
 State = dict[str, np.ndarray[Any, np.dtype[Any]]]
@@ -45,20 +45,22 @@ class SimpleGenerator(Generator):
         seed: int | None = None,
         run: str | Path | None = None,
         resume: bool = False,
+        allow_edited: bool = False,
         progress: Progress = silent,
         say: Say = unheard,
     ) -> Self:
         seed = seed or 0
+        require_seed(seed)
         facts = {"generator": self.name, "seed": seed, "stays": len(cohort), "data_sha256": cohort.digest()}
         self._fitted = cohort.schema.generated(), self.train(cohort, stream("training", seed)), facts
         progress(1, 1)
         if run is not None:
-            self._write(Path(run), resume)
+            self._write(Path(run), resume, allow_edited, say)
         return self
 
-    def _write(self, path: Path, resume: bool) -> None:
+    def _write(self, path: Path, resume: bool, allow_edited: bool = False, say: Say = unheard) -> None:
         schema, state, facts = self._state()
-        known = Run.open(path) if resume and path.exists() else None
+        known = Run.open(path, allow_edited=allow_edited, say=say) if resume and path.exists() else None
         if known and {key: known.provenance.get(key) for key in facts} != facts:
             raise TimeDiffError(f"{path} was started on other data, or with another seed or generator: resume that.")
         folder = known or Run.create(path, self.settings, schema, facts)
@@ -87,6 +89,7 @@ class SimpleGenerator(Generator):
         **options: Any,
     ) -> Iterator[Cohort]:
         schema = self.schema
+        require_seed(seed)
         if unknown := [key for key, value in options.items() if value is not None]:
             raise TimeDiffError(f"{self.name} is not sampled with {' or '.join(unknown)}.")
         if length is not None and length > schema.steps:

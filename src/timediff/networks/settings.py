@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from timediff.runtime.registry import Registry
-from timediff.settings.checks import at_least_one
+from timediff.settings.checks import MOST_LAYERS, MOST_UNITS, at_least_one
 
 if TYPE_CHECKING:
     from torch import nn
@@ -74,7 +74,8 @@ class BRNNSettings(NetworkSettings):
         return self.hidden
 
     def problems(self) -> list[str]:
-        found = at_least_one({"model.layers": self.layers, "model.hidden": self.hidden})
+        found = at_least_one({"model.hidden": self.hidden}, MOST_UNITS)
+        found += at_least_one({"model.layers": self.layers}, MOST_LAYERS)
         if not 0 <= self.dropout < 1:
             found.append(f"model.dropout is {self.dropout}; expected 0 up to but not including 1")
         return found

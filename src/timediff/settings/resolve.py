@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from timediff.errors import TimeDiffError
+from timediff.runtime.parsing import Unreadable, parse_toml, read_toml
 
 if TYPE_CHECKING:
     from timediff.settings.base import GeneratorSettings
@@ -53,18 +54,15 @@ def parse_assignment(text: str) -> tuple[str, Any]:
     if not equals or not path.strip():
         raise TimeDiffError(f"--set {text}: expected key=value, such as training.steps=5000.")
     try:
-        return path.strip(), tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+        return path.strip(), parse_toml(f"value = {value}", f"--set {path.strip()}")["value"]
+    except Unreadable:
+        if value.strip().lstrip("+-").isdigit():  # no word, but a number beyond all limits
+            raise
         return path.strip(), value.strip()
 
 
 def parse_file(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text())
-    except OSError as error:
-        raise TimeDiffError(f"{path} could not be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise TimeDiffError(f"{path} is not valid TOML: {error}") from error
+    return read_toml(path)
 
 
 def _nested(assignments: Mapping[str, Any]) -> dict[str, Any]:

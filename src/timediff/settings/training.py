@@ -4,7 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from timediff.settings.checks import above_zero, at_least_one
+from timediff.runtime.seeding import MAX_SEED
+from timediff.settings.checks import MOST, above_zero, at_least_one
+from timediff.settings.typed import shown
 
 SMALLEST_BATCH, LARGEST_BATCH = 16, 512  # where training.batch is unset
 
@@ -59,8 +61,9 @@ class TrainingSettings:
             found.append(f"training.ema is {self.ema}; expected 0 (none) up to but not including 1")
         if not all(0 <= beta < 1 for beta in self.betas):
             found.append(f"training.betas is {list(self.betas)}; expected two numbers from 0 up to but not including 1")
-        if self.warmup < 0 or self.seed < 0:
-            found.append("training.warmup and training.seed cannot be negative")
+        for name, value, most in (("warmup", self.warmup, MOST), ("seed", self.seed, MAX_SEED)):
+            if not 0 <= value <= most:
+                found.append(f"training.{name} is {shown(value)}; expected 0 to {most:,}")
         if not 0 <= self.validation <= 0.5:
             found.append(f"training.validation is {self.validation}; expected a fraction from 0 to 0.5")
         return found

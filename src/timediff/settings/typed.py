@@ -12,6 +12,7 @@ from timediff.errors import Problems, TimeDiffError
 
 T = TypeVar("T")
 UNIONS = (types.UnionType, typing.Union)  # Literal[…] | None is of the second kind
+LONGEST = 80  # characters of a value in a message
 
 
 def update(settings: T, table: Mapping[str, Any], where: str, renamed: Mapping[str, str] | None = None) -> T:
@@ -69,7 +70,7 @@ def _updated(
             found.append(f"{path} is {renamed[path]} now: give it by that name")
             continue
         if key not in known:
-            found.append(f"there is no setting {path}{_choice(settings, prefix)}; {_nearest(path, every)}")
+            found.append(f"there is no setting {_cut(path)}{_choice(settings, prefix)}; {_nearest(path, every)}")
             continue
         current = getattr(settings, known[key])
         if not is_dataclass(current):
@@ -115,7 +116,7 @@ def _built(kind: Any, table: Mapping[str, Any], prefix: str, found: list[str]) -
         if key in known:
             values[known[key].name] = _converted(value, hints[known[key].name], f"{prefix}{key}", found)
         else:
-            found.append(f"there is no setting {prefix}{key}; {_nearest(key, list(known))}")
+            found.append(f"there is no setting {_cut(prefix + key)}; {_nearest(key, list(known))}")
     for key, f in known.items():
         if key not in table and f.default is MISSING and f.default_factory is MISSING:
             found.append(f"{prefix}{key} is missing; expected {_described(hints[f.name])}")
@@ -144,12 +145,25 @@ def _converted(value: Any, expected: Any, path: str, found: list[str]) -> Any:
         if len(inner) == len(value):
             places = [f"{path}[{i}]" for i in range(len(value))]
             return tuple(_converted(v, k, p, found) for v, k, p in zip(value, inner, places, strict=True))
+    if origin is dict and isinstance(value, Mapping):
+        return {str(k): _converted(v, arguments[1], f"{path}.{_cut(str(k))}", found) for k, v in value.items()}
     if expected is float and isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
     if type(value) is expected and expected is not float:
         return value
-    found.append(f"{path} is {value!r}; expected {_described(expected)}")
+    found.append(f"{path} is {shown(value)}; expected {_described(expected)}")
     return None
+
+
+def shown(value: Any) -> str:
+    """A value as a message may have it."""
+    if isinstance(value, int) and abs(value) >= 10**LONGEST:
+        return "a whole number of too many digits"  # which Python may refuse to write
+    return _cut(repr(value[:LONGEST] if isinstance(value, str | list | tuple) else value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def _described(expected: Any) -> str:
@@ -161,11 +175,14 @@ def _described(expected: Any) -> str:
     if origin is tuple:
         many = arguments[1:] == (...,)
         return f"a list of {_described(arguments[0])}s" if many else f"a list of {len(arguments)} numbers"
+    if origin is dict:
+        return "a table"
     names = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
     return names.get(expected, "a table of settings")
 
 
 def _nearest(path: str, every: list[str]) -> str:
+    path = path[-LONGEST:]  # what is longer is near to nothing
     ends = {p.rpartition(".")[2]: p for p in every}
     close = difflib.get_close_matches(path, every, n=1, cutoff=0.6)
     close = close or [ends[e] for e in difflib.get_close_matches(path.rpartition(".")[2], ends, n=1, cutoff=0.6)]

@@ -12,6 +12,9 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from timediff.runtime.files import explained, sha256, write_through
+from timediff.runtime.manifest import compared
+from timediff.runtime.parsing import read_json
+from timediff.runtime.stored import restored
 
 Tensors = Mapping[str, Tensor]
 
@@ -23,6 +26,12 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
+class CheckpointManifest:
+    step: int
+    sha256: dict[str, str]  # by part
+
+
+@dataclass(frozen=True)
 class Checkpoints:
     """The folder `checkpoints/` of a run; the newest `keep` are kept."""
 
@@ -30,7 +39,7 @@ class Checkpoints:
     keep: int = 2
 
     def write(self, step: int, parts: Mapping[str, Tensors]) -> None:
-        target = self.folder / f"step-{step:09d}"
+        target = self.folder / _name(step)
         partial = self.folder / f".{target.name}.partial-{os.getpid()}"
         with explained(target, kept="The checkpoints before it are kept, and --resume goes on from there"):
             shutil.rmtree(partial, ignore_errors=True)
@@ -52,27 +61,40 @@ class Checkpoints:
     def newest(self, skipped: Callable[[str], None]) -> Checkpoint | None:
         """The newest sound checkpoint; each damaged one on the way is named to `skipped`."""
         for path in self._newest_first():
-            try:
-                return _read(path)
-            except (OSError, ValueError, KeyError, SafetensorError) as error:
-                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-                skipped(f"the checkpoint {path.name} is damaged ({reason}) and is skipped")
+            if found := _sound(path, skipped):
+                return found
         return None
+
+    def damages(self) -> list[str]:
+        """What is wrong with each checkpoint that is not as it was written."""
+        found: list[str] = []
+        for path in self._newest_first():
+            _sound(path, found.append)
+        return found
 
     def _newest_first(self) -> list[Path]:
         return sorted(self.folder.glob("step-*"), reverse=True)
 
 
+def _sound(path: Path, skipped: Callable[[str], None]) -> Checkpoint | None:
+    try:
+        return _read(path)
+    except (OSError, ValueError, SafetensorError) as error:
+        reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        skipped(f"the checkpoint {path.name} is damaged ({reason}) and is skipped")
+        return None
+
+
 def _read(path: Path) -> Checkpoint:
     if not (path / "manifest.json").is_file():
         raise ValueError("it has no manifest")
-    manifest = json.loads((path / "manifest.json").read_text())
-    parts = {}
-    for name, expected in manifest["sha256"].items():
-        file = path / f"{name}.safetensors"
-        if not file.is_file():
-            raise ValueError(f"{file.name} is missing")
-        if sha256(file) != expected:
-            raise ValueError(f"{file.name} is not what was written")
-        parts[name] = load_file(file)
-    return Checkpoint(int(manifest["step"]), parts)
+    manifest = restored(CheckpointManifest, read_json(path / "manifest.json"), "manifest.json")
+    if path.name != _name(manifest.step):
+        raise ValueError(f"its manifest is of update {manifest.step:,}")
+    if found := compared(path, {f"{part}.safetensors": digest for part, digest in manifest.sha256.items()}):
+        raise ValueError(f"not what was written: {found}")
+    return Checkpoint(manifest.step, {part: load_file(path / f"{part}.safetensors") for part in manifest.sha256})
+
+
+def _name(step: int) -> str:
+    return f"step-{step:09d}"

@@ -5,17 +5,22 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from timediff.runtime.parsing import Unreadable, parse_json, read_text
+
 
 class Log:
-    """Appends to `log.jsonl` and `tensorboard/`; on resuming, what came after the checkpoint is forgotten."""
+    """Appends to `log.jsonl` and `tensorboard/`, and takes nothing back.
+
+    The first line of a resumed run names the update that it went on from: lines of later ones before it are superseded.
+    """
 
     def __init__(self, folder: Path, after: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
         path = folder / "log.jsonl"
-        kept = [line for line in path.read_text().splitlines() if _step(line) <= after] if path.exists() else []
-        self._file = path.open("w")
-        self._file.writelines(f"{line}\n" for line in kept)
+        self._resumed = {"resumed_from": after} if path.exists() and path.stat().st_size else {}
+        self._break = "" if _ends_with_newline(path) else "\n"  # after half a line, of a run killed while it wrote
+        self._file = path.open("a", encoding="utf-8")
         self._tensorboard = folder / "tensorboard"
         _without_host(self._tensorboard)
         self._board: Any = SummaryWriter(str(self._tensorboard), purge_step=after + 1)
@@ -31,10 +36,34 @@ class Log:
         _without_host(self._tensorboard)
 
     def write(self, step: int, values: dict[str, float]) -> None:
-        self._file.write(json.dumps({"step": step, **values}) + "\n")
+        self._file.write(self._break + json.dumps({"step": step, **self._resumed, **values}) + "\n")
         self._file.flush()
+        self._break, self._resumed = "", {}
         for name, value in values.items():
             self._board.add_scalar(f"training/{name}", value, step)
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """The lines that led to the run as it is: none that was superseded, none that was cut off."""
+    lines: list[dict[str, Any]] = []
+    for text in read_text(path).splitlines():
+        try:
+            line = parse_json(text, str(path), finite=False)
+        except Unreadable:  # half a line
+            continue
+        if isinstance(line, dict) and isinstance(line.get("step"), int):
+            after = line.get("resumed_from", line["step"] - 1)
+            lines = [one for one in lines if one["step"] <= after] + [line]
+    return lines
+
+
+def _ends_with_newline(path: Path) -> bool:
+    """Also of a file that is empty or not there."""
+    if not path.exists() or not path.stat().st_size:
+        return True
+    with path.open("rb") as file:
+        file.seek(-1, 2)
+        return file.read(1) == b"\n"
 
 
 def _without_host(folder: Path) -> None:
@@ -43,10 +72,3 @@ def _without_host(folder: Path) -> None:
         # events.out.tfevents.TIME.HOST.PROCESS.NUMBER, and a host may have dots in its name
         parts = file.name.split(".")
         file.rename(file.with_name(".".join([*parts[:4], "timediff", *parts[-2:]])))
-
-
-def _step(line: str) -> float:
-    try:
-        return float(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):  # half a line, from a run that was killed while it wrote
-        return float("inf")

@@ -1,7 +1,7 @@
 """What training changes, and a checkpoint keeps: the network, its average, the optimizers and the validation."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from timediff.errors import TimeDiffError
 from timediff.runtime.progress import Say
 from timediff.settings.training import TrainingSettings
-from timediff.training.checkpoints import Checkpoints
+from timediff.training.checkpoints import Checkpoint, Checkpoints
 from timediff.training.ema import EMA
 from timediff.training.objective import Objective
 from timediff.training.validation import Validation
@@ -41,6 +41,11 @@ class TrainingState:
         checkpoint = checkpoints.newest(say) if checkpoints else None
         if checkpoint is None:
             return 0
+        if found := self._misfits(checkpoint):
+            raise TimeDiffError(
+                f"the checkpoint of update {checkpoint.step:,} does not fit this run ({found[0]}): it is another "
+                "run's, or the settings were edited. Restore the folder, or fit again."
+            )
         say(f"going on from update {checkpoint.step:,}")
         self.network.load_state_dict(checkpoint.parts["model"])
         self.ema.load(checkpoint.parts["ema"])
@@ -53,6 +58,26 @@ class TrainingState:
                 state.setdefault(int(number), {})[key] = value
             optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
         return checkpoint.step
+
+    def _misfits(self, checkpoint: Checkpoint) -> list[str]:
+        """What of a checkpoint could not be gone on from."""
+        parts, network = checkpoint.parts, self.network.state_dict()
+        kinds = {"model": network, "ema": self.ema.weights} | ({"best": network} if "best" in parts else {})
+        found = [problem for part, expected in kinds.items() for problem in _unlike(part, parts.get(part), expected)]
+        if self.validation and "validation" in parts:
+            found += [] if "best" in parts else ["best is missing"]
+            found += _unlike("validation", parts["validation"], {"state": torch.zeros(4)}, finite=False)
+        for part, optimizer in self.optimizers.items():
+            if part not in parts:
+                found.append(f"{part} is missing")
+                continue
+            shapes: dict[str, Tensor] = {}
+            for number, parameter in enumerate(_parameters(optimizer)):
+                if any(name.startswith(f"{number}.") for name in parts[part]):  # an optimizer may not have begun yet
+                    moments = {f"{number}.exp_avg": parameter, f"{number}.exp_avg_sq": parameter}
+                    shapes |= moments | {f"{number}.step": torch.zeros(())}
+            found += _unlike(part, parts[part], shapes, finite=False)
+        return found
 
     def over(self, patience: int | None) -> bool:
         """Whether validation says that it is enough."""
@@ -89,6 +114,24 @@ def make_optimizer(parameters: list[nn.Parameter], settings: TrainingSettings) -
 
 def _part(objective: Objective) -> str:
     return f"optimizer-{objective.name}" if objective.name else "optimizer"
+
+
+def _parameters(optimizer: torch.optim.Adam) -> list[Tensor]:
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def _unlike(
+    part: str, found: Mapping[str, Tensor] | None, expected: Mapping[str, Tensor], *, finite: bool = True
+) -> list[str]:
+    """Where tensors of a checkpoint have other names or shapes than expected, or are no numbers."""
+    if found is None:
+        return [f"{part} is missing"]
+    names = [f"{part} has no {name}" for name in expected if name not in found]
+    names += [f"{part} has an unknown {name}" for name in found if name not in expected]
+    same = [name for name in expected if name in found]
+    shapes = [f"{name} of {part} has another shape" for name in same if found[name].shape != expected[name].shape]
+    broken = [f"{name} of {part} is not finite" for name in same if finite and not found[name].isfinite().all()]
+    return names + shapes + broken
 
 
 def _flattened(optimizer: torch.optim.Adam) -> dict[str, Tensor]:

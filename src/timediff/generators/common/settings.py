@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from timediff.settings.base import NeuralSettings
-from timediff.settings.checks import above_zero, at_least_one
+from timediff.settings.checks import MOST_LAYERS, MOST_UNITS, above_zero, at_least_one
 from timediff.settings.training import ComputeSettings
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ class BaselineSettings(NeuralSettings):
 
     def problems(self) -> list[str]:
         found = super().problems()
-        found += at_least_one({
-            "model.hidden": self.model.hidden, "model.layers": self.model.layers, "sampling.batch": self.sampling.batch,
-        })  # fmt: skip
+        found += at_least_one({"sampling.batch": self.sampling.batch})
+        found += at_least_one({"model.hidden": self.model.hidden}, MOST_UNITS)
+        found += at_least_one({"model.layers": self.model.layers}, MOST_LAYERS)
         if self.training.lr is None:
             found.append("training.lr is unset; expected a number above 0")
         if self.codec.scale == "quantile" and self.bounded:
@@ -94,7 +94,7 @@ class NoiseBaseline(AdversarialBaseline):
     model: NoiseSettings = field(default_factory=NoiseSettings)
 
     def problems(self) -> list[str]:
-        return super().problems() + at_least_one({"model.noise": self.model.noise})
+        return super().problems() + at_least_one({"model.noise": self.model.noise}, MOST_UNITS)
 
 
 def columns_width(layout: "Layout") -> int:

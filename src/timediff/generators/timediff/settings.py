@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from timediff.diffusion.settings import DDPMSettings, ProcessSettings
 from timediff.networks.settings import BRNNSettings, NetworkSettings
 from timediff.settings.base import NeuralSettings
-from timediff.settings.checks import at_least_one
+from timediff.settings.checks import MOST_STEPS, at_least_one
 from timediff.settings.training import ComputeSettings
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ class TimeDiffSettings(NeuralSettings):
     def problems(self) -> list[str]:
         sampling = self.sampling
         found = super().problems() + self.model.problems()
-        found += at_least_one({"sampling.steps": sampling.steps, "sampling.batch": sampling.batch})
+        found += at_least_one({"sampling.batch": sampling.batch})
+        found += at_least_one({"sampling.steps": sampling.steps}, MOST_STEPS)
         return found + self.diffusion.problems(sampling.sampler, sampling.steps, self.codec.scale)
 
     def for_cohort(self, stays: int, layout: "Layout") -> Self:
