@@ -19,6 +19,7 @@ __all__ = [
     "Split",
     "TimeDiff",
     "TimeDiffError",
+    "check",
     "evaluate",
     "evaluate_to",
     "generator",
@@ -53,12 +54,14 @@ _HOMES = {
     "Results": "timediff.evaluation.results",
     "marginals": "timediff.evaluation.metrics.marginals",
     "write_comparison": "timediff.report.comparison_page",
+    "check": "timediff.cli.check",
     "TimeDiffError": "timediff.errors",
 }
 
 _CALLED = {"Settings": "TimeDiffSettings"}  # there
 
 if TYPE_CHECKING:
+    from timediff.cli.check import check
     from timediff.data.cohort import Cohort, read_cohort
     from timediff.data.schema import Feature, Schema, Split
     from timediff.errors import TimeDiffError

@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+MOST_PROBLEMS = 20  # said of one input
+LONGEST_NAME = 60  # characters
+
 
 class TimeDiffError(Exception):
     """Says what was given, what was expected, and what to do."""
@@ -12,7 +15,10 @@ class Problems(TimeDiffError):
 
     def __init__(self, where: str, problems: Sequence[str]) -> None:
         self.where, self.problems = where, tuple(problems)
-        lines = self.problems[0] if len(problems) == 1 else "".join(f"\n  - {problem}" for problem in problems)
+        shown = [*self.problems[:MOST_PROBLEMS]]
+        if len(problems) > MOST_PROBLEMS:
+            shown.append(f"and {len(problems) - MOST_PROBLEMS:,} more like these")
+        lines = self.problems[0] if len(problems) == 1 else "".join(f"\n  - {problem}" for problem in shown)
         super().__init__(f"{where}: {lines}")
 
     def __reduce__(self) -> tuple[type["Problems"], tuple[str, tuple[str, ...]]]:  # on its way from another process
@@ -25,3 +31,10 @@ class Stopped(TimeDiffError):
 
 class Lost(TimeDiffError):
     """Of many processes another one has ended."""
+
+
+def listed(names: Sequence[object], most: int = 4) -> str:
+    """Names in a message: 'a', 'b', 'c', 'd' and 2,996 more."""
+    texts = [text if len(text) <= LONGEST_NAME else f"{text[:LONGEST_NAME]}…" for text in map(repr, names[:most])]
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(texts) + more

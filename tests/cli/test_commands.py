@@ -15,51 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from conftest import same
-from timediff.cli import commands as cli
+from helpers.command_line import SMALL, Run
 from timediff.data.cohort import Cohort, read_cohort
-
-SMALL = [
-    "--preset", "paper", "--set", "model.hidden=8", "--set", "training.steps=4", "--set", "training.batch=16",
-    "--set", "diffusion.steps=10",
-]  # fmt: skip
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Runs `timediff …` in this process: (exit code, standard output, standard error)."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["timediff", *map(str, arguments)])
-        code: object = 0
-        try:
-            cli.main()
-        except SystemExit as end:
-            code = end.code or 0
-        out, err = capfd.readouterr()
-        assert isinstance(code, int)
-        return code, out, err
-
-    return call
-
-
-@pytest.fixture(scope="module")
-def home(icu: Cohort, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a cohort and a run of it, only read by tests."""
-    from timediff.generators.timediff.generator import TimeDiff
-    from timediff.settings.resolve import resolve
-
-    folder = tmp_path_factory.mktemp("home")
-    icu.write(folder / "icu")
-    settings = resolve("paper", assignments=dict(cli_settings()))
-    TimeDiff(settings=settings).fit(icu, seed=0, run=folder / "run")
-    return folder
-
-
-def cli_settings() -> list[tuple[str, object]]:
-    from timediff.settings.resolve import parse_assignment
-
-    return [parse_assignment(text) for text in SMALL[3::2]]
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -251,8 +208,14 @@ def test_names_and_units_are_no_markup(run: Run, icu: Cohort, tmp_path: Path) ->
     assert "{beats}/[/min]" in out
 
 
-def test_too_little_memory_is_one_sentence(run: Run, home: Path, tmp_path: Path) -> None:
-    code, _, err = run("fit", home / "icu", tmp_path / "run", *SMALL, "--set", "model.hidden=5000000")
+def test_too_little_memory_is_one_sentence(
+    run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("timediff.data.cohort.read_cohort", full)
+    code, _, err = run("fit", home / "icu", tmp_path / "run", *SMALL)
     assert code == 2
     assert "not enough memory" in err
     assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,9 @@ import pytest
 
 from conftest import same
 from timediff.data.cohort import Cohort, concatenate, read_cohort
+from timediff.data.schema import Feature, Schema
 from timediff.errors import Problems, TimeDiffError
+from timediff.runtime.cell_values import show_values
 
 
 @pytest.mark.parametrize("name", ["icu", "mixed", "ragged"])
@@ -80,9 +82,18 @@ def _edited(table: pa.Table, name: str, row: int, value: object) -> pa.Table:
     return _with(table, name, pa.array(values))
 
 
+def _nested(table: pa.Table) -> pa.Array:
+    return pa.array([[1, 2]] * len(table), pa.list_(pa.int64(), 2))
+
+
+def _lengths(table: pa.Table, length: int | None = 6, kind: pa.DataType | None = None) -> pa.Table:
+    return table.append_column("length", pa.array([length] * len(table), kind or pa.int64()))
+
+
 MISTAKES = {
     "infinite": (lambda s, t: (_edited(s, "lactate", 3, float("inf")), t), "'lactate': 1 infinite"),
-    "class": (lambda s, t: (_edited(s, "rhythm", 3, "flutter"), t), "none of its classes.*'flutter'"),
+    "class": (lambda s, t: (_edited(s, "rhythm", 3, "flutter"), t), r"none of its classes.*: 1 different value \(a te"),
+    "below": (lambda s, t: (s, _edited(t, "died", 3, -1)), r"'died': values that are none of its classes \(0, 1\)"),
     "bounds": (lambda s, t: (_edited(s, "pulse", 3, 900.0), t), "'pulse': 1 values outside its bounds 20 to 250"),
     "type": (lambda s, t: (_with(s, "pulse", s["pulse"].cast(pa.string())), t), "'pulse': expected numbers"),
     "repeated": (lambda s, t: (pa.concat_tables([s, s[:2]]), t), "2 rows repeat"),
@@ -104,8 +115,24 @@ MISTAKES = {
     "lists": (lambda s, t: (_with(s, "rhythm", pa.array([["af"]] * len(s))), t), "found list"),
     "decimal": (lambda s, t: (_with(s, "ventilated", s["ventilated"].cast(pa.decimal128(21, 1))), t), "found decimal"),
     "nan patient": (lambda s, t: (s, _with(t, "patient", pa.array([float("nan")] * 120))), "120 stays have no patient"),
+    "nested patient": (lambda s, t: (s, _with(t, "patient", _nested(t))), "a patient is a text or a number, not fixed"),
+    "two ids": (lambda s, t: (s.append_column("stay_id", s["stay_id"]), t), "column 'stay_id' more than once"),
+    "two static ids": (lambda s, t: (s, t.append_column("stay_id", t["stay_id"])), "column 'stay_id' more than once"),
+    "two steps": (lambda s, t: (s.append_column("step", s["step"]), t), "column 'step' more than once"),
+    "two features": (lambda s, t: (s.append_column("pulse", s["pulse"]), t), "column 'pulse' more than once"),
+    "two lengths": (lambda s, t: (s, _lengths(_lengths(t))), "column 'length' more than once"),
+    "huge step": (lambda s, t: (_with(s, "step", pa.array([2**64 - 1] * len(s), pa.uint64())), t), "step outside 0"),
+    "huge length": (lambda s, t: (s, _lengths(t, 2**63, pa.uint64())), "120 stays have a length outside"),
+    "no lengths": (lambda s, t: (s, _lengths(t, None)), "length must be a whole number .* with 120 nulls"),
+    "true values": (lambda s, t: (_with(s, "pulse", pa.array([True] * len(s))), t), "expected numbers, found bool"),
+    "uuid": (lambda s, t: (s, _with(t, "sex", pa.array([b"x" * 16] * 120, pa.uuid()))), "found extension"),
+    "uuid patient": (lambda s, t: (s, _with(t, "patient", pa.array([b"x" * 16] * 120, pa.uuid()))), "not extension"),
+    "structs": (lambda s, t: (_with(s, "pulse", pa.array([{"a": 1}] * len(s))), t), "found struct"),
+    "dictionary of bytes": (
+        lambda s, t: (s, _with(t, "sex", pa.array([b"F"] * 120).dictionary_encode())), "found dictionary",
+    ),
     "id type": (lambda s, t: (s, _with(t, "stay_id", t["stay_id"].cast(pa.string()))), "stay_id is int64"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
@@ -113,6 +140,46 @@ def test_each_mistake_is_named(mistake: str, mixed: Cohort) -> None:
     change, said = MISTAKES[mistake]
     with pytest.raises(Problems, match=said):
         Cohort.from_tables(mixed.schema, *change(*mixed.tables()))
+
+
+def test_a_value_of_the_data_is_shown_only_on_request(mixed: Cohort) -> None:
+    tables = MISTAKES["class"][0](*mixed.tables())
+    with pytest.raises(Problems) as caught:
+        Cohort.from_tables(mixed.schema, *tables)
+    assert "flutter" not in str(caught.value)
+    with show_values(), pytest.raises(Problems, match="'flutter'"):
+        Cohort.from_tables(mixed.schema, *tables)
+
+
+def test_a_thousand_missing_columns_are_a_short_message(mixed: Cohort) -> None:
+    features = tuple(Feature(f"a rather long name of a feature, number {i}", "continuous") for i in range(3000))
+    with pytest.raises(Problems, match="and 2,996 more") as caught:
+        Cohort.from_tables(Schema(features, steps=6), *mixed.tables())
+    assert len(str(caught.value)) < 2000
+
+
+def test_a_grid_that_no_memory_holds_is_refused_before_it_is_made() -> None:
+    schema = Schema((Feature("pulse", "continuous"),), steps=1_000_000)
+    stays = pa.array(np.arange(200_000))
+    series = pa.table({"stay_id": stays[:1], "step": pa.array([0]), "pulse": pa.array([60.0])})
+    with pytest.raises(TimeDiffError, match=r"would take at least 1\.6 TB of memory"):
+        Cohort.from_tables(schema, series, pa.table({"stay_id": stays}))
+
+
+def test_empty_row_groups_hold_nothing(mixed: Cohort, tmp_path: Path) -> None:
+    mixed.write(tmp_path / "cohort")
+    series, _ = mixed.tables()
+    with pq.ParquetWriter(tmp_path / "cohort" / "series.parquet", series.schema) as writer:
+        for part in (series[:0], series, series[:0]):
+            writer.write_table(part)
+    assert same(read_cohort(tmp_path / "cohort"), mixed)
+
+
+@pytest.mark.parametrize("index", [-1.0, 2.0, 0.5])
+def test_a_class_that_is_none_is_not_written(index: float, mixed: Cohort) -> None:
+    wrong = replace(mixed, static={**mixed.static, "died": np.full(len(mixed), index)})
+    with pytest.raises(TimeDiffError, match="'died': 120 values are none of its classes"):
+        wrong.tables()
 
 
 def test_all_mistakes_are_said_at_once(mixed: Cohort) -> None:
@@ -136,10 +203,6 @@ def test_folders_that_are_no_cohort(icu: Cohort, tmp_path: Path) -> None:
 
 
 def test_static_table_is_optional_without_static_features(icu: Cohort, tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    from timediff.data.schema import Schema
-
     plain = replace(icu, schema=Schema(icu.schema.temporal, icu.schema.steps), static={})
     plain.write(tmp_path / "cohort")
     (tmp_path / "cohort" / "static.parquet").unlink()

@@ -1,13 +1,26 @@
 """What is said of a cohort is said of the steps that its stays have, however long each is."""
 
+import json
+import math
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from timediff.data.cohort import Cohort
-from timediff.data.describe import describe, distribution, missing_by_step, missing_rate, statistics
+from timediff.data.describe import (
+    Extracted,
+    describe,
+    distribution,
+    missing_by_step,
+    missing_rate,
+    read_extraction,
+    statistics,
+)
 from timediff.data.schema import Feature, Schema
+from timediff.errors import TimeDiffError
 
 nan = np.nan
 
@@ -39,3 +52,36 @@ def test_a_distribution_is_of_the_steps_within_stays(two: Cohort) -> None:
 def test_the_table_says_that_lengths_differ(two: Cohort) -> None:
     assert statistics(two)["steps"] == "up to 3 of 1h"
     assert statistics(replace(two, length=None))["steps"] == "3 of 1h"
+
+
+GOOD: dict[str, Any] = {
+    "format": 1, "engine": "DuckDB", "stays_found": 5, "stays_dropped": {"too short": 2}, "stays": 3, "features": {},
+}  # fmt: skip
+
+
+def test_an_extraction_is_read_as_it_was_written(tmp_path: Path) -> None:
+    assert read_extraction(tmp_path) is None
+    (tmp_path / "extraction.json").write_text(json.dumps(GOOD))
+    assert read_extraction(tmp_path) == Extracted(5, {"too short": 2}, 3, {"engine": "DuckDB"})
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[]", "expected a table"),
+        (json.dumps(GOOD | {"stays": math.inf}), "it holds Infinity"),
+        (json.dumps(GOOD | {"stays": 1.5}), "stays is not a whole number"),
+        (json.dumps(GOOD | {"stays": True}), "stays is not a whole number"),
+        (json.dumps(GOOD | {"stays_dropped": {"a": "b"}}), r"stays_dropped\.a is not a whole number"),
+        (json.dumps(GOOD | {"stays_dropped": [1]}), "stays_dropped is not a table"),
+        (json.dumps({"stays": 1}), "stays_found is not a whole number"),
+        (json.dumps(GOOD | {"engine": "\ud800"}), "not valid Unicode"),
+        ('{"stays": 1' + "0" * 5000 + "}", "digits"),
+        ("[" * 100_000, "nested more than"),
+        ("\xff", "not valid JSON"),
+    ],
+)
+def test_what_is_wrong_with_an_extraction_is_said(content: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "extraction.json").write_text(content)
+    with pytest.raises(TimeDiffError, match=said):
+        read_extraction(tmp_path)

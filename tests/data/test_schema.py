@@ -5,7 +5,7 @@ from hypothesis import given
 
 from helpers.strategies import schemas
 from timediff.data.schema import Feature, Schema, Split
-from timediff.errors import Problems
+from timediff.errors import Problems, TimeDiffError
 
 GOOD = """
 format = 1
@@ -70,7 +70,7 @@ def test_everything_wrong_is_said_at_once() -> None:
         (('kind = "binary"', 'kind = "binary"\nclasses = ["a", "a"]'), "named twice"),
         (('scope = "temporal"', 'scope = "static"'), "no temporal"),
         (('kind = "binary"', 'kind = "binary"\nclasses = [["a"], ["b"]]'), "all text or all whole"),
-        (("bounds = [0, 300]", f"bounds = [0, 1{'0' * 400}]"), "two numbers"),
+        (("bounds = [0, 300]", f"bounds = [0, 1{'0' * 400}]"), "not valid TOML|64 bits"),
         (("resolution = 1", "resolution = 5e-324"), "positive"),
         (("steps = 48", f"steps = {10**18}"), "from 1 to 1,000,000"),
         (('unit = "bpm"', "unit = 3"), "unit is 3"),
@@ -78,9 +78,13 @@ def test_everything_wrong_is_said_at_once() -> None:
         (('stratify = "died"', 'stratify = "hr"'), "'hr'"),
         (("[grid]", "[gird]"), "gird"),
         (("[grid]", "[grid"), "TOML"),
+        (("steps = 48", f"steps = 1{'0' * 5000}"), "not valid TOML|64 bits"),
+        (("steps = 48", f"steps = {'[' * 5000}{']' * 5000}"), "nested more than"),
+        (('name = "died"', 'name = "died"\nbounds = [nan, inf]'), "two numbers"),
+        (('role = "label"', 'role = "order"'), "an order is a number"),
     ],
 )  # fmt: skip
 def test_each_mistake_is_named(change: tuple[str, str], word: str) -> None:
     assert change[0] in GOOD
-    with pytest.raises(Problems, match=word):
+    with pytest.raises(TimeDiffError, match=word):
         Schema.from_toml(GOOD.replace(*change))

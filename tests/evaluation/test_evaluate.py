@@ -209,7 +209,7 @@ def test_results_that_are_none_are_refused(tmp_path):
     with pytest.raises(TimeDiffError, match="holds no results"):
         Results.read(tmp_path)
     (tmp_path / "results.json").write_text(json.dumps({"format": 1}))
-    with pytest.raises(TimeDiffError, match="not what an evaluation writes"):
+    with pytest.raises(TimeDiffError, match="not what TimeDiff writes"):
         Results.read(tmp_path)
     (tmp_path / "results.json").write_text(json.dumps({"format": 99}))
     with pytest.raises(TimeDiffError, match="has format 99"):

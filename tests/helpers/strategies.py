@@ -12,7 +12,7 @@ numbers = st.floats(-1e6, 1e6)
 def features(draw: st.DrawFn, scope: str) -> Feature:
     name, kind = draw(names), draw(st.sampled_from(["continuous", "binary", "categorical"]))
     if kind == "continuous":
-        bounds = draw(st.none() | st.tuples(numbers, numbers).filter(lambda b: b[0] < b[1]))
+        bounds = draw(st.none() | st.tuples(numbers, numbers).filter(lambda b: b[1] - b[0] > 1e-9))
         span = bounds[1] - bounds[0] if bounds else 200.0
         resolution = draw(st.none() | st.floats(max(span * 1e-6, 1e-6), 1e3))
         if bounds and resolution and Feature(name, kind, scope, bounds=bounds, resolution=resolution).problems():

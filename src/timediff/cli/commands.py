@@ -1,5 +1,6 @@
 """The command line: parses, calls, shows. Everything it does can be done from Python too."""
 
+import os
 import shlex
 import sys
 from dataclasses import replace
@@ -8,7 +9,10 @@ from typing import Annotated, Literal, cast
 
 import typer
 
+from timediff.data.schema import MOST_STEPS
 from timediff.runtime import devices
+from timediff.runtime.seeding import MAX_SEED
+from timediff.settings.checks import MOST_STEPS as MOST_CALLS
 
 app = typer.Typer(
     help="Synthetic intensive-care records: vital signs, missingness and outcome together.",
@@ -19,23 +23,45 @@ app = typer.Typer(
 )
 
 STOPPED = 130  # the exit code of what was interrupted
+MOST_STAYS = 10**9
+MOST_REPETITIONS = 10_000
 
 CohortPath = Annotated[Path, typer.Argument(metavar="COHORT", help="A cohort folder.", show_default=False)]
+AllowEdited = Annotated[
+    bool, typer.Option("--allow-edited", help="Go on with a folder that was edited since it was written.")
+]
 NewPath = Annotated[Path, typer.Argument(metavar="OUT", help="A folder that does not exist yet.", show_default=False)]
+Seed = Annotated[int, typer.Option(min=0, max=MAX_SEED, help="The same seed gives the same numbers.")]
+Horizon = Annotated[
+    int | None, typer.Option(min=1, max=MOST_STEPS, help="Use the first N steps; shorter stays are dropped.")
+]
+ShowValues = Annotated[
+    bool, typer.Option("--show-values", help="Messages show cell values, which are patient data, on the screen.")
+]
 
 
 def main() -> None:
     """The entry point: every mistake that a user can put right is one sentence and exit code 2."""
     from timediff.errors import Stopped, TimeDiffError
 
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a file's name may hold what no encoding can show
     try:
         app()
+    except BrokenPipeError:  # whoever was reading, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise SystemExit(1) from None
     except Stopped as stop:
         _complain(str(stop), STOPPED)
     except TimeDiffError as error:
         _complain(f"error: {error}", 2)
     except KeyboardInterrupt:
         _complain("stopped", STOPPED)
+    except RecursionError:
+        _complain("error: something in what was given is nested too deeply to be read.", 2)
+    except UnicodeError as error:
+        _complain(f"error: a text or a name could not be read or written as {_encoding(error)}.", 2)
     except (MemoryError, RuntimeError) as error:
         if not _out_of_memory(error):
             raise
@@ -51,6 +77,10 @@ def main() -> None:
 def _out_of_memory(error: Exception) -> bool:
     """Python's, the GPU's (torch.OutOfMemoryError) and that of PyTorch's CPU allocator, a plain RuntimeError."""
     return isinstance(error, MemoryError) or "memory" in f"{type(error).__name__} {error}".lower()
+
+
+def _encoding(error: UnicodeError) -> str:
+    return str(getattr(error, "encoding", "text"))  # and not the text itself, which may be a patient's
 
 
 def _complain(message: str, code: int) -> None:
@@ -79,7 +109,7 @@ def _options(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Where to put it; a demo's own folder is replaced.")] = Path("demo"),
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Simulated ICU → fit → sample → a report with pictures, in a few minutes."""
     from timediff.cli.demo import demo as run
@@ -90,14 +120,18 @@ def demo(
 @app.command()
 def simulate(
     out: NewPath,
-    stays: Annotated[int, typer.Option(min=1, help="How many.")] = 1000,
-    steps: Annotated[int, typer.Option(min=1, help="Hours of each stay; the raw layouts have their own.")] = 48,
+    stays: Annotated[int, typer.Option(min=1, max=MOST_STAYS, help="How many.")] = 1000,
+    steps: Annotated[
+        int, typer.Option(min=1, max=MOST_STEPS, help="Hours of each stay; the raw layouts have their own.")
+    ] = 48,
     raw: Annotated[str | None, typer.Option(metavar="mimic3|mimic4|eicu", help="Write that database's tables.")] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Write a simulated ICU as a cohort, or as a database's raw tables with the true cohort beside them."""
     from timediff.cli.console import bar, say
+    from timediff.runtime.files import require_new
 
+    require_new(out)
     if raw is None:
         from timediff.sources.simulated import simulate_to
 
@@ -127,11 +161,13 @@ def extract(
         bool, typer.Option("--extended", help="mimic4: with the paper's supplementary channels.")
     ] = False,
     print_config: Annotated[bool, typer.Option("--print-config", help="Show the source's own settings.")] = False,
+    shown: ShowValues = False,
 ) -> None:
     """Raw tables → a cohort, from files, DuckDB, PostgreSQL or Spark."""
     from timediff.cli.console import bar, say
     from timediff.errors import TimeDiffError
-    from timediff.runtime.files import refuse_existing
+    from timediff.runtime.cell_values import show_values
+    from timediff.runtime.files import require_new
     from timediff.settings.resolve import parse_assignment
     from timediff.sources.registry import source as lookup
 
@@ -141,10 +177,10 @@ def extract(
         return
     if source is None or out is None:
         raise TimeDiffError(f"expected timediff extract {name} SOURCE OUT, or --print-config.")
-    refuse_existing(out)
+    require_new(out)
     changes = dict(parse_assignment(text) for text in assignments or [])
     settings = kind.resolve(config, changes | ({"extended": True} if extended else {}))
-    with bar(f"extracting {name}") as progress:
+    with show_values(shown), bar(f"extracting {name}") as progress:
         extraction = kind.extract(source, settings, progress)
         extraction.write(out, kind.to_toml(settings))
     for rule, count in extraction.dropped.items():
@@ -158,6 +194,7 @@ def describe(
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a page with a picture a feature.", show_default=False)
     ] = None,
+    shown: ShowValues = False,
 ) -> None:
     """Check a cohort and show what is in it and where it came from."""
     from rich.table import Table
@@ -168,12 +205,13 @@ def describe(
     from timediff.data.describe import describe as records
     from timediff.data.describe import missing_rate, read_extraction, statistics
     from timediff.report.page import require_plotly
-    from timediff.runtime.files import refuse_existing
+    from timediff.runtime.cell_values import show_values
+    from timediff.runtime.files import require_new
 
     if html is not None:
-        refuse_existing(html)
+        require_new(html)
         require_plotly()
-    with waiting(f"reading {cohort}"):
+    with waiting(f"reading {cohort}"), show_values(shown):
         data, extraction = read_cohort(cohort), read_extraction(cohort)
     schema, lengths = data.schema, data.lengths
     length = f"{schema.steps}" if data.length is None else f"{lengths.min()} to {lengths.max()}"
@@ -206,7 +244,8 @@ def describe(
         from timediff.report.cohort_page import write_cohort_page
 
         with waiting(f"drawing {html}"):
-            write_cohort_page(html, data, title=cohort.resolve().name, extraction=extraction)
+            title = os.fsencode(cohort.resolve().name).decode("utf-8", "replace")
+            write_cohort_page(html, data, title=title, extraction=extraction)
         say(f"{html}: open it in a browser")
 
 
@@ -218,7 +257,7 @@ def split(
     fraction: Annotated[
         float | None, typer.Option("--test", help="Fraction of stays for testing; the schema's if not given.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    seed: Seed = 0,
     stratify: Annotated[
         str | None, typer.Option(help="Keep this feature's rates alike; the label if not given.")
     ] = None,
@@ -231,10 +270,11 @@ def split(
     from timediff.cli.console import say, waiting
     from timediff.data.cohort import read_cohort
     from timediff.errors import TimeDiffError
-    from timediff.runtime.files import new_folder
+    from timediff.runtime.files import new_folder, require_new
 
     if train.resolve() == test.resolve():
         raise TimeDiffError("TRAIN and TEST are the same folder; give them two names.")
+    require_new(train, test)
     if by not in (None, "random", "time"):
         raise TimeDiffError(f"--by is {by!r}; expected random or time.")
     chosen = cast(Literal["random", "time"] | None, by)
@@ -258,23 +298,24 @@ def fit(
     ] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file of settings; goes before the preset.")] = None,
     assignments: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="training.seed if not given.")] = None,
-    horizon: Annotated[int | None, typer.Option(help="Use the first N steps; shorter stays are dropped.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, max=MAX_SEED, help="training.seed if not given.")] = None,
+    horizon: Horizon = None,
     allow_constant: Annotated[
         bool, typer.Option("--allow-constant", help="Carry constant or empty columns through.")
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a run that was stopped.")] = False,
+    allow_edited: AllowEdited = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, show the settings, and stop.")] = False,
 ) -> None:
     """Train on a cohort; Ctrl-C saves, and --resume goes on."""
     from timediff.cli.console import bar, say, waiting
     from timediff.errors import Stopped, TimeDiffError
     from timediff.generators.registry import GENERATORS, choose
-    from timediff.runtime.files import refuse_existing
+    from timediff.runtime.files import require_new
     from timediff.settings.resolve import parse_assignment, resolve
 
-    if not (resume or dry_run) and devices.rank() == 0:
-        refuse_existing(run)
+    if not (dry_run or (resume and run.exists())) and devices.rank() == 0:
+        require_new(run)
     given = dict(parse_assignment(text) for text in assignments or [])
     if allow_constant:
         given["codec.allow_constant"] = True
@@ -286,7 +327,7 @@ def fit(
         name, start = choose(generator, preset)
         settings = None if begun else resolve(start or GENERATORS(name).Settings(), config, given)
         if begun:
-            found = Run.open(run)
+            found = Run.open(run, allow_edited=allow_edited)
             if generator not in (None, found.generator):
                 raise TimeDiffError(
                     f"{run} is a run of {found.generator}, not of {generator}: resume it as what it is."
@@ -303,7 +344,8 @@ def fit(
     say(f"{plan['stays']:,} stays × {plan['steps']} steps{size}")
     try:
         with bar("fitting") as progress:
-            model.fit(cohort, seed=seed, run=run, resume=resume, progress=progress, say=say)
+            edited = {"allow_edited": True} if allow_edited else {}
+            model.fit(cohort, seed=seed, run=run, resume=resume, progress=progress, say=say, **edited)
     except Stopped as stop:
         again = ["timediff", "fit", str(train), str(run), "--resume"]
         again += [] if horizon is None else ["--horizon", str(horizon)]
@@ -315,32 +357,37 @@ def fit(
 def sample(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run folder of a fit.", show_default=False)],
     out: NewPath,
-    n: Annotated[int, typer.Option("-n", min=1, help="How many stays.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    n: Annotated[int, typer.Option("-n", min=1, max=MOST_STAYS, help="How many stays.")] = 1000,
+    seed: Seed = 0,
     sampler: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Such as ddim or heun; the run's if not given."),
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="Network calls; the run's if not given.")] = None,
-    length: Annotated[int | None, typer.Option(min=1, help="Steps of each stay; as trained if not given.")] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Stays computed at once.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, max=MOST_CALLS, help="Network calls; the run's if not given.")
+    ] = None,
+    length: Annotated[
+        int | None, typer.Option(min=1, max=MOST_STEPS, help="Steps of each stay; as trained if not given.")
+    ] = None,
+    batch: Annotated[int | None, typer.Option(min=1, max=MOST_STAYS, help="Stays computed at once.")] = None,
     precision: Annotated[
         str | None, typer.Option(metavar="float32|tf32|float16|bfloat16", help="Of a GPU; the run's if not given.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a sampling that was stopped.")] = False,
+    allow_edited: AllowEdited = False,
 ) -> None:
     """Generate a synthetic cohort; the same seed gives the same stays."""
     from timediff.cli.console import bar, say, waiting
     from timediff.errors import Stopped
-    from timediff.runtime.files import refuse_existing
+    from timediff.runtime.files import require_new
 
     if devices.rank() == 0:
-        refuse_existing(out)
+        require_new(out)
     with waiting(f"loading {run}"):
         from timediff.generators.registry import load
         from timediff.generators.streaming import sample_to
 
-        model = load(run, say=say)
+        model = load(run, say=say, allow_edited=allow_edited)
     options = {"sampler": sampler, "steps": steps, "batch": batch, "precision": precision}
     try:
         with bar("sampling") as progress:
@@ -370,10 +417,12 @@ def evaluate(
         list[str] | None, typer.Option("--only", metavar="NAME", help="Only this metric; may be given again.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Three repetitions, and the quick metrics alone.")] = False,
-    repetitions: Annotated[int | None, typer.Option(min=1, help="Of each classifier; 10, or 3 with --quick.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the classifiers.")] = 0,
-    horizon: Annotated[int | None, typer.Option(help="Use the first N steps; shorter stays are dropped.")] = None,
-    mir_threshold: Annotated[float, typer.Option(help="Distance below which MIR calls a stay a member.")] = 0.08,
+    repetitions: Annotated[
+        int | None, typer.Option(min=1, max=MOST_REPETITIONS, help="Of each classifier; 10, or 3 with --quick.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Of the classifiers.")] = 0,
+    horizon: Horizon = None,
+    mir_threshold: Annotated[float, typer.Option(min=0, help="Distance below which MIR calls a stay a member.")] = 0.08,
     internal: Annotated[
         bool, typer.Option("--internal", help="Draw single points of real stays: not for sharing.")
     ] = False,
@@ -383,18 +432,14 @@ def evaluate(
     from timediff.cli.console import bar, console, say, waiting
     from timediff.errors import Stopped
     from timediff.report.page import require_plotly
-    from timediff.runtime.files import refuse_existing
+    from timediff.runtime.files import require_new
 
-    refuse_existing(out)
+    given = _named_paths(synthetic)
+    require_new(out)
     require_plotly()
-    given: dict[str, list[Path]] = {}
-    for text in synthetic:
-        name, separator, path = text.partition("=")
-        path = path if separator else text
-        given.setdefault(name if separator else Path(path).resolve().name, []).append(Path(path))
     with waiting("reading the cohorts and loading PyTorch"):
         from timediff.data.cohort import Cohort, read_cohort
-        from timediff.evaluation.evaluate import evaluate_to
+        from timediff.evaluation.evaluate import evaluate_to, require_names
         from timediff.evaluation.settings import EvaluationSettings
         from timediff.report.summary import scores_table, verdict_lines
 
@@ -410,6 +455,7 @@ def evaluate(
             internal=internal,
         )
         settings.check()
+        require_names(given)
 
         def read(path: Path) -> Cohort:
             cohort = read_cohort(path)
@@ -428,24 +474,58 @@ def evaluate(
     say(f"{out / 'report.html'}: open it in a browser")
 
 
+def _named_paths(texts: list[str]) -> dict[str, list[Path]]:
+    """The folders of each name, as [NAME=]PATH gives them."""
+    from timediff.errors import TimeDiffError
+
+    given: dict[str, list[Path]] = {}
+    for text in texts:
+        name, separator, rest = text.partition("=")
+        path = Path(rest if separator else text)
+        paths = given.setdefault(name if separator else path.resolve().name, [])
+        if path.resolve() in [known.resolve() for known in paths]:
+            raise TimeDiffError(f"--synthetic {text} is given twice: another seed of a generator is another folder.")
+        paths.append(path)
+    return given
+
+
 @app.command()
 def report(
     results: Annotated[Path, typer.Argument(metavar="RESULTS", help="What evaluate wrote.", show_default=False)],
     out: Annotated[Path | None, typer.Option("--out", help="Where to write it; RESULTS/report.html.")] = None,
+    allow_edited: AllowEdited = False,
 ) -> None:
     """Draw the report of an evaluation again."""
     from timediff.cli.console import say, waiting
     from timediff.evaluation.results import Results
     from timediff.report.page import require_plotly
-    from timediff.runtime.files import refuse_existing
+    from timediff.runtime.files import require_new
 
     require_plotly()
     if out is not None:
-        refuse_existing(out)
+        require_new(out)
     path = out or results / "report.html"
     with waiting(f"drawing {path}"):
-        Results.read(results).report(path)
+        Results.read(results, allow_edited=allow_edited, say=say).report(path)
     say(f"{path}: open it in a browser")
+
+
+@app.command()
+def check(
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="A cohort, a run, results or .OUT.parts.", show_default=False)
+    ],
+) -> None:
+    """Tell what a folder is, and whether it is as it was written."""
+    from timediff.cli.check import check as look
+    from timediff.cli.console import say, waiting
+
+    with waiting(f"checking {path}"):
+        checked = look(path)
+    for line in checked.lines():
+        say(line)
+    if not checked.intact:
+        raise typer.Exit(2)
 
 
 if __name__ == "__main__":

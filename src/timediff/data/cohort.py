@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -12,10 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from timediff.data.arrays import Array, Floats
+from timediff.data.parquet import parquet_writer, read_parquet
 from timediff.data.schema import Schema
 from timediff.data.tables import Arrays, series_table, static_table
-from timediff.errors import Problems, TimeDiffError
+from timediff.errors import TimeDiffError
 from timediff.runtime.files import new_folder
+from timediff.runtime.manifest import write_manifest
+from timediff.runtime.parsing import read_text
 
 CHUNK = 20_000  # stays written at a time
 
@@ -160,15 +163,13 @@ def table_writer(folder: Path, schema: Schema) -> Iterator[Callable[[pa.Table, p
     def append(series: pa.Table, static: pa.Table) -> None:
         for name, table in (("series", series), ("static", static)):
             if name not in writers:
-                writers[name] = pq.ParquetWriter(folder / f"{name}.parquet", table.schema, compression="zstd")
+                writers[name] = files.enter_context(parquet_writer(folder / f"{name}.parquet", table.schema))
             writers[name].write_table(table)
 
-    (folder / "schema.toml").write_text(schema.to_toml())
-    try:
+    (folder / "schema.toml").write_text(schema.to_toml(), encoding="utf-8")
+    with ExitStack() as files:
         yield append
-    finally:
-        for writer in writers.values():
-            writer.close()
+    write_manifest(folder, "cohort")
 
 
 def read_cohort(path: str | Path) -> Cohort:
@@ -181,21 +182,7 @@ def read_cohort(path: str | Path) -> Cohort:
     missing = [name for name in ("schema.toml", "series.parquet") if not (folder / name).is_file()]
     if missing:
         raise TimeDiffError(f"{folder} is not a cohort: it has no {' and no '.join(missing)}.")
-    schema = Schema.from_toml(_text(folder / "schema.toml"), str(folder / "schema.toml"))
-    series = _parquet(folder / "series.parquet")
-    static = _parquet(folder / "static.parquet") if (folder / "static.parquet").is_file() else None
+    schema = Schema.from_toml(read_text(folder / "schema.toml"), str(folder / "schema.toml"))
+    series = read_parquet(folder / "series.parquet")
+    static = read_parquet(folder / "static.parquet") if (folder / "static.parquet").is_file() else None
     return Cohort.from_tables(schema, series, static, str(folder))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except UnicodeDecodeError as error:
-        raise Problems(str(path), ["not a text file"]) from error
-
-
-def _parquet(path: Path) -> pa.Table:
-    try:
-        return pq.ParquetFile(path).read()
-    except (pa.ArrowInvalid, pa.ArrowException, OSError) as error:
-        raise Problems(str(path), [f"not a readable Parquet file ({str(error).splitlines()[0]})"]) from error

@@ -1,16 +1,15 @@
 """What a cohort holds, a record a feature: the paper's table of data set statistics for your data."""
 
-import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
 from timediff.data.schema import Feature
-from timediff.errors import Problems
+from timediff.runtime.parsing import Unreadable, read_json
+from timediff.runtime.stored import value_of
 
 BINS = (30, 20, 12, 8, 5)  # fewer where too few stays would leave gaps
 GAPS = 0.02  # of the values may be in bins of too few stays
@@ -74,14 +73,13 @@ def read_extraction(folder: Path) -> Extracted | None:
     path = folder / "extraction.json"
     if not path.is_file():
         return None
-    try:
-        table: dict[str, Any] = json.loads(path.read_text())
-        dropped = {str(rule): int(count) for rule, count in table["stays_dropped"].items()}
-        named = {"format", "stays_found", "stays_dropped", "stays", "features"}
-        facts = {key: str(value) for key, value in table.items() if key not in named}
-        return Extracted(int(table["stays_found"]), dropped, int(table["stays"]), facts)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Problems(str(path), [f"not what an extraction writes ({type(error).__name__}: {error})"]) from error
+    table = read_json(path)
+    if not isinstance(table, dict):
+        raise Unreadable(f"{path} is not what an extraction writes: expected a table.")
+    counts = {"stays_found": int, "stays_dropped": dict[str, int], "stays": int}
+    found, dropped, kept = (value_of(kind, table.get(key), str(path), key) for key, kind in counts.items())
+    facts = {key: str(value) for key, value in table.items() if key not in {*counts, "format", "features"}}
+    return Extracted(found, dropped, kept, facts)
 
 
 def statistics(cohort: Cohort, fewest: int = 0) -> dict[str, str]:

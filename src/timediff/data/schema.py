@@ -2,12 +2,12 @@
 
 import math
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from timediff.errors import Problems
+from timediff.errors import Problems, listed
+from timediff.runtime.parsing import parse_toml
 from timediff.settings import toml
 
 Kind = Literal["continuous", "binary", "categorical"]
@@ -71,6 +71,8 @@ class Feature:
             found.append(wrong(f"a {self.role} belongs to a whole stay: set scope = 'static'"))
         if self.role == "label" and not self.discrete:
             found.append(wrong("a label is binary or categorical"))
+        if self.role == "order" and self.discrete:
+            found.append(wrong("an order is a number: set kind = 'continuous'"))
         if self.bounds is not None and not self.bounds[0] < self.bounds[1]:
             found.append(wrong(f"bounds {list(self.bounds)} must be [lower, upper] with lower < upper"))
         if self.resolution is not None and not 0 < self.resolution < math.inf:
@@ -100,7 +102,7 @@ class Feature:
         """A feature from its TOML table, or what is wrong with the table."""
         name = entry.get("name")
         if not isinstance(name, str):
-            return [f"a feature without a name: {dict(entry)}"]
+            return [f"a feature without a name, with the keys {listed(list(entry))}"]
         known = {field.name for field in fields(Feature)}
         found = [f"feature {name!r}: unknown key {key!r}" for key in entry if key not in known]
         values = {key: value for key, value in entry.items() if key in known}
@@ -228,10 +230,7 @@ class Schema:
 
     @staticmethod
     def from_toml(text: str, where: str = "schema.toml") -> "Schema":
-        try:
-            table = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise Problems(where, [f"not valid TOML ({error})"]) from error
+        table = parse_toml(text, where)
         if type(version := table.get("format")) is int and version > FORMAT:
             raise Problems(where, [f"written in format {version} by a newer TimeDiff; this one reads {FORMAT}"])
         found = (

@@ -1,7 +1,7 @@
 """Arrow tables ⇄ the arrays of a cohort. Reading finds everything that is wrong before it gives up."""
 
+from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +9,11 @@ import pyarrow.compute as pc
 
 from timediff.data.arrays import Array, Floats
 from timediff.data.schema import Feature, Schema
-from timediff.errors import Problems
+from timediff.errors import Problems, listed
+from timediff.runtime.cell_values import cells
+from timediff.runtime.sizes import require_memory
+
+LONGEST_TYPE = 60  # characters
 
 
 class Arrays:
@@ -17,21 +21,20 @@ class Arrays:
 
     def __init__(self, schema: Schema, series: pa.Table, static: pa.Table | None, where: str) -> None:
         self.problems: list[str] = []
-        if static is None and not schema.static and "stay_id" in series.column_names:
-            static = pa.table({"stay_id": pc.unique(series["stay_id"])})
-        if static is None:
+        if static is None and schema.static:
             raise Problems(where, ["static.parquet is missing, but the schema has static features"])
         self._check_columns("series.parquet", series, ["stay_id", "step"], schema.temporal)
-        self._check_columns("static.parquet", static, ["stay_id"], schema.static, optional=("length",))
-        for file, table in (("series.parquet", series), ("static.parquet", static)):
-            if "stay_id" in table.column_names and _family(table["stay_id"].type) not in ("text", "number"):
-                self.problems.append(f"{file}: stay_id must be text or whole numbers, not {table['stay_id'].type}")
+        if static is not None:
+            self._check_columns("static.parquet", static, ["stay_id"], schema.static, optional=("length",))
         if self.problems:
             raise Problems(where, self.problems)
+        if static is None:
+            static = pa.table({"stay_id": pc.unique(_plain(series["stay_id"]))})
 
         stays, length = static.num_rows, schema.steps
         if stays == 0:
             raise Problems(where, ["the cohort is empty: static.parquet lists no stay"])
+        require_memory(8 * stays * length * len(schema.temporal), f"{where}: {stays:,} stays of {length:,} steps")
         self.stay_id = self._stay_ids(static["stay_id"])
         self.static = {f.name: self._column(f, static[f.name], "static.parquet") for f in schema.static}
         self.length = self._lengths(static, stays, length)
@@ -50,12 +53,15 @@ class Arrays:
         self, file: str, table: pa.Table, keys: list[str], features: tuple[Feature, ...], optional: tuple[str, ...] = ()
     ) -> None:
         wanted, found = [*keys, *(feature.name for feature in features)], table.column_names
-        self.problems += [
-            f"{file} has no column {name!r}, which the schema lists" for name in wanted if name not in found
-        ]
-        extra = [name for name in found if name not in wanted and name not in optional]
-        self.problems += [f"{file} has a column {name!r} that the schema does not list" for name in extra]
-        self.problems += [f"{file} has the column {name!r} twice" for name in wanted if found.count(name) > 1]
+        known, counts = {*wanted, *optional}, Counter(found)
+        if absent := [name for name in wanted if name not in counts]:
+            self.problems.append(f"{file} has no column {listed(absent)}, which the schema lists")
+        if extra := [name for name in counts if name not in known]:
+            self.problems.append(f"{file} has a column {listed(extra)} that the schema does not list")
+        if twice := [name for name, count in counts.items() if count > 1]:
+            self.problems.append(f"{file} has the column {listed(twice)} more than once")
+        if counts["stay_id"] == 1 and _family(table["stay_id"].type) not in ("text", "number"):
+            self.problems.append(f"{file}: stay_id must be text or whole numbers, not {_type(table['stay_id'])}")
 
     def _stay_ids(self, column: pa.ChunkedArray) -> Array:
         if column.null_count:
@@ -69,7 +75,10 @@ class Arrays:
             return np.full(stays, longest)
         column = static["length"]
         if not pa.types.is_integer(column.type) or column.null_count:
-            self.problems.append("static.parquet: length must be a whole number for every stay")
+            self.problems.append(
+                f"static.parquet: length must be a whole number for every stay, not {_type(column)} with "
+                f"{column.null_count:,} nulls"
+            )
             return np.full(stays, longest)
         length = _numpy(column).astype(np.int64)
         if outside := int(((length < 1) | (length > longest)).sum()):
@@ -83,16 +92,16 @@ class Arrays:
         if ids.null_count or step.null_count:
             self.problems.append(f"series.parquet: {ids.null_count + step.null_count} nulls in stay_id or step")
         if not pa.types.is_integer(step.type):
-            self.problems.append(f"series.parquet: step must be a whole number counted from 0, not {step.type}")
+            self.problems.append(f"series.parquet: step must be a whole number counted from 0, not {_type(step)}")
         if _family(ids.type) != _family(stays.type):
-            self.problems.append(f"stay_id is {ids.type} in series.parquet but {stays.type} in static.parquet")
+            self.problems.append(f"stay_id is {_type(ids)} in series.parquet but {_type(stays)} in static.parquet")
         if len(self.problems) > before:
             return None
         common = pa.string() if _family(ids.type) == "text" else pa.int64()
         try:
             row = pc.index_in(_plain(ids).cast(common), value_set=_plain(stays).cast(common).combine_chunks())
         except pa.ArrowException:
-            self.problems.append(f"stay_id must be text or whole numbers below 2⁶³, not {ids.type} with other values")
+            self.problems.append(f"stay_id must be text or whole numbers below 2⁶³, not {_type(ids)} with other values")
             return None
         if row.null_count:
             self.problems.append(
@@ -118,6 +127,9 @@ class Arrays:
     def _column(self, feature: Feature, column: pa.ChunkedArray, file: str) -> Array:
         where = f"{file}, {feature.name!r}"
         if feature.role == "patient":
+            if _family(column.type) not in ("text", "number"):
+                self.problems.append(f"{where}: a patient is a text or a number, not {_type(column)}")
+                return np.zeros(len(column))
             patients = _numpy(_plain(column))
             absent = column.null_count or int((patients != patients).sum())  # NaN, as pandas keeps a missing number
             if absent:
@@ -133,7 +145,7 @@ class Arrays:
         if pa.types.is_null(kind):
             return np.full(len(column), np.nan)
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-            self.problems.append(f"{where}: expected numbers, found {kind}")
+            self.problems.append(f"{where}: expected numbers, found {_type(column)}")
             return np.full(len(column), np.nan)
         values: Floats = column.cast(pa.float64(), safe=False).to_numpy()
         if infinite := int(np.isinf(values).sum()):
@@ -145,29 +157,29 @@ class Arrays:
         return values
 
     def _classes(self, feature: Feature, column: pa.ChunkedArray, where: str) -> Floats:
-        column = _plain(column)
         if pa.types.is_null(column.type):
             return np.full(len(column), np.nan)
         textual = isinstance(feature.classes[0], str)
         if _family(column.type) != ("text" if textual else "number"):
             self.problems.append(
                 f"{where}: expected {'text' if textual else 'whole numbers'} from its classes "
-                f"({_some(feature.classes)}), found {column.type}"
+                f"({listed(feature.classes)}), found {_type(column)}"
             )
             return np.full(len(column), np.nan)
+        column = _plain(column)
         if pa.types.is_floating(column.type):  # whole numbers with nulls, as pandas keeps them
             column = pa.chunked_array([pa.array(column.to_numpy(), from_pandas=True)])
         wanted = pa.string() if textual else pa.float64() if pa.types.is_floating(column.type) else pa.int64()
         try:
             column = column.cast(wanted)
         except pa.ArrowException:
-            self.problems.append(f"{where}: {column.type} with values that are none of its classes")
+            self.problems.append(f"{where}: {_type(column)} with values that are none of its classes")
             return np.full(len(column), np.nan)
         index = pc.index_in(column, value_set=pa.array(feature.classes).cast(wanted))
         strange = pc.unique(column.filter(pc.and_(pc.is_null(index), pc.is_valid(column)))).to_pylist()
         if strange:
             self.problems.append(
-                f"{where}: values that are none of its classes ({_some(feature.classes)}): {_some(strange)}"
+                f"{where}: values that are none of its classes ({listed(feature.classes)}): {cells(strange)}"
             )
         return np.asarray(index.cast(pa.float64()).to_numpy())
 
@@ -197,6 +209,9 @@ def _arrow(feature: Feature, values: Array) -> pa.Array:
     if not feature.discrete:
         return pa.array(values, from_pandas=True)
     absent = np.isnan(values)
+    known = absent | np.isin(values, np.arange(len(feature.classes)))
+    if not known.all():
+        raise Problems("cohort", [f"{feature.name!r}: {(~known).sum():,} values are none of its classes"])
     index = pa.array(np.where(absent, 0, values).astype(np.int32), mask=absent)
     return pa.array(feature.classes).take(index)
 
@@ -220,6 +235,7 @@ def _family(kind: pa.DataType) -> str:
     return str(kind)
 
 
-def _some(values: Any, most: int = 4) -> str:
-    shown = ", ".join(repr(value) for value in list(values)[:most])
-    return shown if len(values) <= most else f"{shown}, … ({len(values)} in all)"
+def _type(column: pa.ChunkedArray) -> str:
+    """A column's type, as short as a sentence wants it."""
+    text = str(column.type)
+    return text if len(text) <= LONGEST_TYPE else f"{text[:LONGEST_TYPE]}…"

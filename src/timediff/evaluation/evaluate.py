@@ -12,7 +12,7 @@ import platform
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,15 @@ from timediff.evaluation.registry import METRICS, Metric
 from timediff.evaluation.results import Results, read_score, write_score
 from timediff.evaluation.score import Score, combined, with_floors
 from timediff.evaluation.settings import EvaluationSettings
-from timediff.runtime.files import explained, refuse_existing, write_atomically
+from timediff.runtime.files import explained, locked, refuse_existing, write_atomically
+from timediff.runtime.parsing import Unreadable, read_json, read_text
 from timediff.runtime.progress import Progress, silent
+from timediff.runtime.stored import restored
 
 FEWEST = 50  # stays in each cohort; below that no classifier can be trained
 FLOOR = "real against real"
+RESERVED = (FLOOR, "training data", "held-out data")  # in the report these are something else
+LONGEST_NAME = 100  # characters of a synthetic cohort's
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,14 @@ class Measured:
     figures: list[FigureData] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class StoredPart:
+    """The same on disk, of one metric."""
+
+    scores: list[dict[str, Any]]
+    figures: list[dict[str, Any]]
+
+
 def evaluate(
     train: Cohort,
     test: Cohort,
@@ -88,9 +100,8 @@ def evaluate(
     is kept, and taken from there when the same evaluation is called again.
     """
     settings = replace(settings or EvaluationSettings(), **{k: _tuple(v) for k, v in changes.items()})
-    settings.check()
     cohorts = _named(synthetic)
-    _check(train, test, cohorts)
+    _check(train, test, cohorts, settings)
     started = time.monotonic()
     case = Case(train, test, settings)
     tasks = list(_tasks(case, cohorts))
@@ -137,27 +148,37 @@ def evaluate_to(
     """Evaluates and writes the folder `path`; what is finished waits in a hidden folder until all is there."""
     path, settings = Path(path), settings or EvaluationSettings()
     refuse_existing(path)
-    parts = path.parent / f".{path.name}.parts"
+    _check(train, test, _named(synthetic), settings)  # a mistake is named before anything is written
+    place = path.resolve()
+    parts = place.parent / f".{place.name}.parts"
     digests = {name: [cohort.digest() for cohort in several] for name, several in _named(synthetic).items()}
     cohorts = {"train": train.digest(), "test": test.digest(), "synthetic": digests}
     request = json.dumps(asdict(settings) | {"cohorts": cohorts}, sort_keys=True)
+    kept = "The metrics measured so far are kept, and --resume goes on from there"
+    with explained(path, kept=kept), locked(parts, path):
+        refuse_existing(path)  # another process may have written it meanwhile
+        _begin(parts, request, resume, path)
+        results = evaluate(train, test, synthetic, settings=settings, parts=parts, progress=progress)
+        results.write(path)
+        shutil.rmtree(parts)
+    return results
+
+
+def _begin(parts: Path, request: str, resume: bool, path: Path) -> None:
+    """Notes what is asked for, or makes sure that what is there was asked for."""
     previous = parts / "request.json"
-    if previous.exists() and not resume:
+    if not previous.exists():
+        write_atomically(previous, request)
+        return
+    if not resume:
         raise TimeDiffError(
             f"the evaluation for {path} was stopped before it was done: add --resume to go on, or remove {parts}."
         )
-    if previous.exists() and previous.read_text() != request:
+    if read_text(previous) != request:
         raise TimeDiffError(
             f"{parts} belongs to another evaluation (a cohort or a setting differs): repeat the first command with "
             "--resume, or remove that folder to start again."
         )
-    with explained(path, kept="The metrics measured so far are kept, and --resume goes on from there"):
-        parts.mkdir(parents=True, exist_ok=True)
-        write_atomically(previous, request)
-        results = evaluate(train, test, synthetic, settings=settings, parts=parts, progress=progress)
-        results.write(path)
-    shutil.rmtree(parts)
-    return results
 
 
 def _tasks(case: Case, cohorts: Mapping[str, Sequence[Cohort]]) -> Iterator[Task]:
@@ -183,10 +204,10 @@ def _kept(parts: Path | None, task: Task) -> Measured | None:
     if file is None or not file.exists():
         return None
     try:
-        table = json.loads(file.read_text())
-        scores = [read_score(score) for score in table["scores"]]
-        return Measured(scores, [FigureData.from_json(figure) for figure in table["figures"]])
-    except (ValueError, KeyError, TypeError):  # damaged: measured again
+        stored = restored(StoredPart, read_json(file, finite=False), str(file))
+        scores = [read_score(score, str(file)) for score in stored.scores]
+        return Measured(scores, [FigureData.from_json(figure, str(file)) for figure in stored.figures])
+    except Unreadable:  # damaged: measured again
         return None
 
 
@@ -203,11 +224,29 @@ def _named(synthetic: Cohort | Mapping[str, Cohort | Sequence[Cohort]]) -> dict[
     return {name: [one] if isinstance(one, Cohort) else list(one) for name, one in synthetic.items()}
 
 
-def _check(train: Cohort, test: Cohort, cohorts: Mapping[str, Sequence[Cohort]]) -> None:
-    if not cohorts:
+def require_names(names: Iterable[str]) -> None:
+    """Whether synthetic cohorts can have these names."""
+    for name in names:
+        if name in RESERVED:
+            raise TimeDiffError(
+                f"{name!r} is a name that the report itself uses: give the synthetic cohort another one, as NAME=PATH."
+            )
+        if not name.strip() or not name.isprintable() or len(name) > LONGEST_NAME:
+            raise TimeDiffError(
+                f"{name[:LONGEST_NAME]!r} cannot be the name of a synthetic cohort: expected 1 to {LONGEST_NAME} "
+                "printable characters, as in NAME=PATH."
+            )
+        if "/" in name or "\\" in name:
+            raise TimeDiffError(
+                f"{name!r} looks like a path, not like a name: give NAME=PATH, where NAME has no / in it."
+            )
+
+
+def _check(train: Cohort, test: Cohort, cohorts: Mapping[str, Sequence[Cohort]], settings: EvaluationSettings) -> None:
+    settings.check()
+    if not any(cohorts.values()):
         raise TimeDiffError("there is no synthetic cohort to evaluate.")
-    if FLOOR in cohorts:
-        raise TimeDiffError(f"{FLOOR!r} is the name of the floor: give the synthetic cohort another one.")
+    require_names(cohorts)
     named = [("the training cohort", train), ("the test cohort", test)]
     named += [(f"the synthetic cohort {name!r}", one) for name, several in cohorts.items() for one in several]
     for name, cohort in named:

@@ -4,7 +4,8 @@ Only `timediff.report` draws. Numbers are short plain lists, so that what a resu
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -15,8 +16,11 @@ from timediff.data.cohort import Cohort
 from timediff.data.describe import Distribution, distribution
 from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.evaluation.metrics.marginals import levels, marginals, require_same_features
+from timediff.runtime.parsing import Unreadable
+from timediff.runtime.stored import restored
 
 Numbers = list[float | None]  # None = missing, or of too few stays
+SETS = ("train", "test", "synthetic")
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,17 @@ class Course:
     low: dict[str, list[Numbers]]  # mean − SD; of classes nothing
     high: dict[str, list[Numbers]]
 
+    def __post_init__(self) -> None:
+        panels = max(1, len(self.classes))
+        sides = [self.mean] if self.classes else [self.mean, self.low, self.high]
+        fits = all(len(side.get(which, ())) == panels for side in sides for which in ("real", "synthetic"))
+        _require(fits, "a course over time has a line a panel, real and synthetic")
+        fits = all(1 <= len(line) <= self.steps for line in _lines(sides))
+        _require(fits, "a course over time has no more numbers than steps")
+        if not self.classes:
+            bands = zip(_lines([self.low]), _lines([self.high]), strict=True)
+            _require(all(len(low) == len(high) for low, high in bands), "a band has two edges of one length")
+
 
 @dataclass(frozen=True)
 class Histogram:
@@ -45,6 +60,11 @@ class Histogram:
     real: Numbers  # fraction of values
     synthetic: Numbers
 
+    def __post_init__(self) -> None:
+        _require_equal("a histogram", self.middles, self.bins, self.real, self.synthetic)
+        _require(len(self.ends) == (2 if self.middles else 0), "a histogram has two ends")
+        _require(self.width >= 0, "a histogram's bins have a width")
+
 
 @dataclass(frozen=True)
 class ClassFractions:
@@ -54,6 +74,9 @@ class ClassFractions:
     real: Numbers
     synthetic: Numbers
     others: bool  # the last is of all other classes together
+
+    def __post_init__(self) -> None:
+        _require_equal("fractions of classes", [*self.classes, *[None] * self.others], self.real, self.synthetic)
 
 
 @dataclass(frozen=True)
@@ -67,12 +90,21 @@ class SingleStays:
     units: list[str | None]
     values: list[list[Numbers]]  # by feature, stay and step
 
+    def __post_init__(self) -> None:
+        _require_equal("single stays", self.features, self.units, self.values)
+        _require(all(len(one) == len(self.stays) for one in self.values), "single stays have a line a feature each")
+        lines = [line for lines in self.values for line in lines]
+        _require(all(len(line) == max(1, self.steps) for line in lines), "single stays have a number a step")
+
 
 @dataclass(frozen=True)
 class MissingRates:
     features: list[str]
     real: Numbers
     synthetic: Numbers
+
+    def __post_init__(self) -> None:
+        _require_equal("missing rates", self.features, self.real, self.synthetic)
 
 
 @dataclass(frozen=True)
@@ -87,6 +119,12 @@ class DensityMap:
     fractions: list[Numbers]  # by x, then y; None = fewer than ten stays
     most: float | None  # what has the full colour, so that maps beside each other can be compared
 
+    def __post_init__(self) -> None:
+        _require(self.stays in SETS, f"a map is of {', '.join(SETS)}")
+        _require_equal("a map", self.x, self.fractions)
+        _require(all(len(column) == len(self.y) for column in self.fractions), "a map has as many numbers as bins")
+        _require(len(self.x_ends) == len(self.y_ends) == 2, "a map has two ends in each direction")
+
 
 @dataclass(frozen=True)
 class Points:
@@ -96,12 +134,21 @@ class Points:
     y: Numbers
     stays: list[str]  # the set of each
 
+    def __post_init__(self) -> None:
+        _require_equal("points", self.x, self.y, self.stays)
+        _require(set(self.stays) <= set(SETS), f"points are of {', '.join(SETS)}")
+
 
 @dataclass(frozen=True)
 class PlotlyFigure:
     """A figure that is drawn already, as Plotly's JSON: those of version 0.1.0, or of a metric of another package."""
 
     figure: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        # Numbers that a page cannot hold are missing; what is no JSON at all is a mistake of whoever made the figure.
+        plain = json.loads(json.dumps(self.figure), parse_constant=lambda _: None)
+        object.__setattr__(self, "figure", plain)
 
 
 Content = Course | Histogram | ClassFractions | SingleStays | MissingRates | DensityMap | Points | PlotlyFigure
@@ -134,11 +181,29 @@ class FigureData:
         return about | {"kind": NAMES[type(self.content)], "data": asdict(self.content)}
 
     @staticmethod
-    def from_json(table: Mapping[str, Any]) -> "FigureData":
-        about = {name: table[name] for name in ("name", "section", "title", "feature", "generator")}
+    def from_json(table: Any, where: str) -> "FigureData":
+        if not isinstance(table, dict):
+            raise Unreadable(f"{where} is not a figure.")
+        kind, data = table.get("kind"), table.get("data")
         if "figure" in table:  # as version 0.1.0 wrote it
-            return FigureData(content=PlotlyFigure(table["figure"]), **about)
-        return FigureData(content=KINDS[table["kind"]](**table["data"]), **about)
+            kind, data = "plotly", {"figure": table["figure"]}
+        if not isinstance(kind, str) or kind not in KINDS:
+            raise Unreadable(f"{where} is not a figure: its kind is none of {', '.join(KINDS)}.")
+        about = {name: value for name, value in table.items() if name not in ("kind", "data", "figure")}
+        known = restored(AboutFigure, about, where)
+        content: Content = restored(KINDS[kind], data, where)
+        return FigureData(known.name, known.section, known.title, content, known.feature, known.generator)
+
+
+@dataclass(frozen=True)
+class AboutFigure:
+    """What a figure's file says beside its numbers."""
+
+    name: str
+    section: str
+    title: str
+    feature: str | None
+    generator: str | None
 
 
 def named(generator: str, figures: Iterable[FigureData]) -> list[FigureData]:
@@ -262,6 +327,19 @@ def missing_rates(real: Cohort, synthetic: Cohort) -> MissingRates:
     shown = [records[name] for name in names]
     rates = [record.real_missing if record.real_stays >= MIN_AGGREGATE else np.nan for record in shown]
     return MissingRates(names, plain(np.array(rates)), plain(np.array([record.synthetic_missing for record in shown])))
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(what)
+
+
+def _require_equal(what: str, *lists: Sized) -> None:
+    _require(len(set(map(len, lists))) == 1, f"{what}: lists of different length")
+
+
+def _lines(sides: Iterable[dict[str, list[Numbers]]]) -> list[Numbers]:
+    return [line for side in sides for which in ("real", "synthetic") for line in side[which]]
 
 
 def plain(values: Array, digits: int = 4) -> Numbers:

@@ -13,6 +13,10 @@ from timediff.errors import TimeDiffError
 from timediff.evaluation.figure_data import FigureData
 from timediff.evaluation.score import Score
 from timediff.runtime.files import new_folder
+from timediff.runtime.manifest import differences, read_manifest, write_manifest
+from timediff.runtime.parsing import Unreadable, read_json
+from timediff.runtime.progress import Say, unheard
+from timediff.runtime.stored import restored
 
 FORMAT = 1
 # On disk a score has the names that version 0.1.0 gave its parts.
@@ -31,11 +35,12 @@ class Results:
     def write(self, path: str | Path) -> None:
         """Writes the folder: results.json, scores.csv, figures/, report.html."""
         with new_folder(Path(path)) as folder:
-            (folder / "results.json").write_text(self.to_json())
-            (folder / "scores.csv").write_text(self.to_csv())
+            (folder / "results.json").write_text(self.to_json(), encoding="utf-8")
+            (folder / "scores.csv").write_text(self.to_csv(), encoding="utf-8")
             (folder / "figures").mkdir()
             for figure in self.figures:
                 (folder / "figures" / f"{figure.name}.json").write_text(json.dumps(figure.to_json()))
+            write_manifest(folder, "results")
             self.report(folder / "report.html")
 
     def report(self, path: str | Path) -> None:
@@ -71,23 +76,55 @@ class Results:
         return text.getvalue()
 
     @staticmethod
-    def read(path: str | Path) -> "Results":
+    def read(path: str | Path, *, allow_edited: bool = False, say: Say = unheard) -> "Results":
+        """What `write` wrote; edited results are refused unless they are allowed, and then it is said."""
         folder = Path(path)
         file = folder / "results.json"
         if not file.is_file():
             raise TimeDiffError(f"{folder} holds no results: expected the folder that timediff evaluate wrote.")
-        try:
-            table = json.loads(file.read_text())
-            if table["format"] != FORMAT:
-                raise TimeDiffError(f"{file} has format {table['format']}; this version reads {FORMAT}.")
-            found = {entry["name"]: [read_score(score) for score in entry["scores"]] for entry in table["generators"]}
-            files = sorted((folder / "figures").glob("*.json"))
-            figures = [FigureData.from_json(json.loads(p.read_text())) for p in files]
-            return Results(tuple(found), found, table["settings"], table["facts"], table["warnings"], figures)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        manifest = read_manifest(folder)  # none of 0.1.0
+        found = differences(folder, manifest) if manifest else None
+        if found and not allow_edited:
             raise TimeDiffError(
-                f"{file} is not what an evaluation writes ({type(error).__name__}: {error})."
-            ) from error
+                f"the results {folder} were edited or damaged since they were written ({found}): restore them, "
+                "evaluate again, or add --allow-edited to use them as they are."
+            )
+        if found:
+            say(f"{folder} is not as it was written ({found})")
+        table = read_json(file, finite=False)  # a number that is not known may be NaN
+        if not isinstance(table, dict) or "format" not in table:
+            raise Unreadable(f"{file} is not what an evaluation writes: it has no format.")
+        if table["format"] != FORMAT:
+            raise TimeDiffError(f"{file} has format {str(table['format'])[:40]}; this version reads {FORMAT}.")
+        stored = restored(StoredResults, {key: value for key, value in table.items() if key != "format"}, str(file))
+        figures = [FigureData.from_json(read_json(p), str(p)) for p in sorted((folder / "figures").glob("*.json"))]
+        scores = {
+            one.name: [read_score(score, f"{file}, {one.name}") for score in one.scores] for one in stored.generators
+        }
+        return Results(tuple(scores), scores, stored.settings, stored.facts, stored.warnings, figures)
+
+
+@dataclass(frozen=True)
+class StoredScores:
+    """The scores of one generator, as results.json has them."""
+
+    name: str
+    scores: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class StoredResults:
+    """results.json."""
+
+    settings: dict[str, Any]
+    facts: dict[str, str]
+    generators: list[StoredScores]
+    warnings: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        names = [one.name for one in self.generators]
+        if len(set(names)) < len(names):
+            raise ValueError("two generators have the same name")
 
 
 def write_score(score: Score) -> dict[str, Any]:
@@ -99,12 +136,14 @@ def write_score(score: Score) -> dict[str, Any]:
     }
 
 
-def read_score(table: Mapping[str, Any]) -> Score:
+def read_score(table: Mapping[str, Any], where: str) -> Score:
     names = {stored: name for name, stored in STORED.items()}
     known = {names.get(name, name): value for name, value in table.items()}
-    if "std" in known:
+    if isinstance(known.get("std"), dict):
         known["std"] = {names.get(what, what): value for what, value in known["std"].items()}
-    return Score(**known | {"value": math.nan if table["value"] is None else table["value"]})
+    if "value" in known and known["value"] is None:
+        known["value"] = math.nan
+    return restored(Score, known, where)
 
 
 def _nothing(value: Any) -> bool:

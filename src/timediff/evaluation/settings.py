@@ -1,11 +1,15 @@
 """What an evaluation is asked for."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 from timediff.errors import TimeDiffError
 from timediff.evaluation.inputs.view import Protocol
 from timediff.evaluation.registry import HOMES, METRICS
+from timediff.runtime.seeding import require_seed
+
+RANGES = {"repetitions": (1, 10_000), "bootstrap": (0, 1_000_000), "samples": (1, 10**7), "tsrtr_real": (1, 10**9)}
 
 
 @dataclass(frozen=True)
@@ -37,5 +41,11 @@ class EvaluationSettings:
             METRICS(name)  # one that is not there is answered with the nearest
         if self.protocol not in ("paper", "strict"):
             raise TimeDiffError(f"protocol is {self.protocol!r}; expected strict or paper.")
-        if self.repetitions < 1:
-            raise TimeDiffError(f"{self.repetitions} repetitions; expected at least 1.")
+        require_seed(self.seed)
+        for name, (least, most) in RANGES.items():
+            if not least <= getattr(self, name) <= most:
+                raise TimeDiffError(
+                    f"{name} is {getattr(self, name)}; expected a whole number from {least} to {most:,}."
+                )
+        if not 0 <= self.mir_threshold < math.inf:
+            raise TimeDiffError(f"mir_threshold is {self.mir_threshold}; expected a distance, such as 0.08.")

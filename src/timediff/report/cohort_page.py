@@ -47,7 +47,7 @@ def write_cohort_page(path: Path, cohort: Cohort, *, title: str, extraction: Ext
     sections += _features(cohort) if len(cohort) >= MIN_AGGREGATE else [section("Features", f"<p>{FEW}</p>")]
     content = document(title, ABOUT.format(stays=len(cohort)), facts, sections)
     with explained(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.resolve().mkdir(parents=True, exist_ok=True)
     write_atomically(path, content)
 
 

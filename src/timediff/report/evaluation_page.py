@@ -17,7 +17,7 @@ from timediff.report.meanings import ASKED, OTHER, QUESTIONS, families, find_met
 from timediff.report.page import cell, document, facts_table, header, plotly_is_here, section, table
 from timediff.report.score_tables import best, matrix, side_by_side
 from timediff.report.verdicts import RULES, Verdict, verdicts
-from timediff.runtime.files import write_atomically
+from timediff.runtime.files import explained, write_atomically
 
 ABOUT = "Synthetic stays compared with real ones, by three questions; below the verdicts, every number behind them. "
 SHOWN = f"Real stays appear only as aggregates of at least {MIN_AGGREGATE}; every single stay shown is synthetic."
@@ -72,6 +72,8 @@ def write_report(path: Path, results: Results) -> None:
     kept = [one for one in sections if one]
     about = ABOUT + (INTERNAL if results.settings.get("internal") else SHOWN)
     page = document(title, about, {}, kept, above=box, style=STYLE, script=SCRIPT, figures=drawn)
+    with explained(path):
+        path.parent.resolve().mkdir(parents=True, exist_ok=True)
     write_atomically(path, page)
 
 

@@ -105,7 +105,7 @@ def augmentation(scores: Mapping[str, Sequence[Score]]) -> dict[str, Any]:
     for name, known in scores.items():
         for s in known:
             percent = re.search(r"(\d+) %", s.what)
-            if percent and not math.isnan(s.value):
+            if percent and math.isfinite(s.value):
                 line = lines.setdefault((name, "all real" in s.what), {})
                 line.setdefault(int(percent[1]), []).append(s.value)
     colours = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")

@@ -25,6 +25,11 @@ def show_values(shown: bool = True) -> Iterator[None]:
         _SHOWN.reset(token)
 
 
+def shown() -> bool:
+    """Whether messages may show cell values."""
+    return _SHOWN.get()
+
+
 def cell(value: object) -> str:
     """A cell as a message may have it: "a text" or, where values are shown, the text itself."""
     if _SHOWN.get():
