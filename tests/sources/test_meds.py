@@ -135,7 +135,7 @@ def test_shards_are_one_table(source: str, tmp_path: Path) -> None:
         ({"start": ("WARD",)}, "no event has a code that starts a stay (WARD)"),
         ({"start": ()}, "start lists no code"),
         ({"step": "1parsec"}, "a duration in s, min, h or d"),
-        ({"value": ("number",)}, "has no column number; it has subject_id, time, code, numeric_value"),
+        ({"value": ("number",)}, "has no column number; it has 'subject_id', 'time', 'code', 'numeric_value'"),
         (
             {"variable": (MEDSVariable(name="pulse", events=(Codes(codes=("PULSE//*",)),)),)},
             "variable 'pulse': no event has a code of its own",

@@ -268,7 +268,7 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     folder = write(tmp_path / "x", {1: ["00:05,HR,high"]})
     assert told(folder).startswith("1.txt: a line cannot be read")
     (folder / "set-a" / "1.txt").write_text("Time,Parameter,Value\n5,HR,70\n")
-    assert "1.txt: the time is 5; expected HH:MM" in told(folder)
+    assert "1.txt: the time in line 2 is a number; expected HH:MM" in told(folder)
     (folder / "set-a" / "1.txt").write_text("Time,Value\n00:05,70\n")
     assert "there is no column Parameter" in told(folder)
     (folder / "Outcomes-a.txt").write_text("RecordID,Death\n1,0\n")

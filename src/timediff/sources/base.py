@@ -1,15 +1,16 @@
 """What a source is: raw data of one kind, turned into a cohort by settings that a user can edit."""
 
-import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from timediff.errors import TimeDiffError
+from timediff.runtime.parsing import parse_toml, read_toml
 from timediff.runtime.progress import Progress, silent
 from timediff.settings import toml, typed
-from timediff.settings.resolve import parse_file
+from timediff.sources.addresses import is_address, public
 from timediff.sources.extraction import Extraction
 
 S = TypeVar("S")
@@ -36,8 +37,8 @@ class Source(ABC, Generic[S]):
 
     def resolve(self, config: str | Path | None = None, changes: Mapping[str, object] | None = None) -> S:
         """The source's own settings or those of a file, then single ones by name."""
-        table = tomllib.loads(self.defaults) if config is None else parse_file(Path(config))
         where = str(config or f"{type(self).__name__} settings")
+        table = parse_toml(self.defaults, where) if config is None else read_toml(Path(config))
         return typed.build(self.settings, {**table, **(changes or {})}, where)
 
     def default_toml(self) -> str:
@@ -47,6 +48,14 @@ class Source(ABC, Generic[S]):
     def to_toml(self, settings: S) -> str:
         """Settings as they lie beside the cohort."""
         return toml.dumps(typed.plain(settings))
+
+
+def local(source: str) -> Path:
+    """SOURCE as a path, for what is read from files alone."""
+    if is_address(source):
+        shown = public(source) if "://" in source else "an address"
+        raise TimeDiffError(f"{shown} is no file: this source is read from files; give a folder or a file.")
+    return Path(source)
 
 
 def bundled(name: str) -> str:

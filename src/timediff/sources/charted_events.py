@@ -14,11 +14,20 @@ from timediff.data.arrays import Floats
 from timediff.data.cohort import Cohort
 from timediff.data.schema import Schema
 from timediff.sources.engines import Engine, Table
-from timediff.sources.extraction import Extraction, any_measured, apply, batches, columns, to_resolution
+from timediff.sources.extraction import Extraction, any_measured, apply, batches, columns, require_ids, to_resolution
 from timediff.sources.grid import Rule, average_ties, seconds, step_seconds, untied_to_steps
+from timediff.sources.setting_checks import (
+    LARGEST_ID,
+    MOST_HOURS,
+    CheckedSettings,
+    beyond,
+    grid_problems,
+    schema_problems,
+)
 from timediff.sources.variables import COMPARISONS, NO_LIMITS, ChartedLimits, VitalSign, plausible, schema_of
 
 YEAR = 365.2425 * 86400
+MOST_AGE = 300  # in years: MIMIC-III writes an age that it hides as 300
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +43,7 @@ class MIMICVariable(VitalSign):
 
 
 @dataclass(frozen=True)
-class MIMICSettings:
+class MIMICSettings(CheckedSettings):
     step: str  # of the grid, such as "1h" or "30min"
     steps: int
     origin: Literal["first", "intime"]  # the first measurement of any variable, or the admission to the unit
@@ -48,6 +57,17 @@ class MIMICSettings:
     @property
     def schema(self) -> Schema:
         return schema_of(self.variable, self.steps, self.step, self.test)
+
+    def problems(self) -> list[str]:
+        found = grid_problems(self.step, self.steps, self.variable) + beyond({"hours": self.hours}, 0, MOST_HOURS)
+        found += beyond({"age": self.age}, 0, MOST_AGE)
+        for variable in self.variable:
+            ids = [item for items in variable.items for item in items.ids]
+            if not ids:
+                found.append(f"variable {variable.name!r} lists no item id; expected [[variable.items]] with ids")
+            if any(abs(item) > LARGEST_ID for item in ids):
+                found.append(f"variable {variable.name!r} has an item id of more than 64 bits")
+        return found or schema_problems(lambda: self.schema)
 
 
 @dataclass(frozen=True)
@@ -68,6 +88,7 @@ def extract(engine: Engine, layout: MIMICTables, settings: MIMICSettings) -> Ext
     icustays, admissions, patients, events = engine.tables(wanted)
     stays = _stays(icustays, admissions, patients, layout, settings)
     everyone = columns(stays.order_by("stay_id"))
+    require_ids(everyone, layout.stays.name)
     items = engine.put(_items(settings), "timediff_items")
     # Averaged within the scan: a second core has little else to do while the first one unpacks a .csv.gz.
     keys, valid = ["stay_id", "variable"], _measured(events, items, stays, layout, settings)
@@ -82,7 +103,7 @@ def extract(engine: Engine, layout: MIMICTables, settings: MIMICSettings) -> Ext
     rules = {f"unit stay of at least {settings.hours:g} h": everyone["long_enough"].astype(bool)}
     if settings.age is not None:
         rules[f"age of at least {settings.age:g}"] = everyone["old_enough"].astype(bool)
-    rules["a known outcome"] = ~np.isnan(everyone["died"].astype(np.float64))
+    rules["a known outcome"] = np.isin(everyone["died"].astype(np.float64), (0, 1))
     series = _series(settings, stay_id, found)
     rules["at least one measurement"] = any_measured(series)
     kept, dropped = apply(rules)

@@ -12,8 +12,9 @@ from timediff.data.schema import Schema
 from timediff.runtime.progress import Progress, silent
 from timediff.sources.base import Source, bundled
 from timediff.sources.engines import Engine, Table, connect
-from timediff.sources.extraction import Extraction, apply, columns, on_grid
+from timediff.sources.extraction import Extraction, apply, columns, on_grid, require_ids
 from timediff.sources.grid import Rule, step_seconds, to_steps
+from timediff.sources.setting_checks import MOST_HOURS, CheckedSettings, beyond, grid_problems, schema_problems
 from timediff.sources.variables import Limits, VitalSign, schema_of
 
 PATIENT = Table(
@@ -36,7 +37,7 @@ class EICUVariable(VitalSign, Limits):
 
 
 @dataclass(frozen=True)
-class EICUSettings:
+class EICUSettings(CheckedSettings):
     step: str  # of the grid, such as "5min"
     steps: int
     start_minutes: int  # from admission to the unit to the grid's origin
@@ -49,6 +50,14 @@ class EICUSettings:
     def schema(self) -> Schema:
         return schema_of(self.variable, self.steps, self.step, self.test)
 
+    def problems(self) -> list[str]:
+        found = grid_problems(self.step, self.steps, self.variable) + beyond({"hours": self.hours}, 0, MOST_HOURS)
+        minutes = int(MOST_HOURS) * 60
+        found += beyond({"start_minutes": self.start_minutes}, -minutes, minutes)
+        taken = ("patientunitstayid", "observationoffset")
+        found += [f"variable {v.name!r}: its column cannot be {v.column!r}" for v in self.variable if v.column in taken]
+        return found or schema_problems(lambda: self.schema)
+
     @property
     def vitals(self) -> Table:
         known = {"patientunitstayid": "int64", "observationoffset": "int64"}
@@ -59,7 +68,8 @@ def extract(engine: Engine, settings: EICUSettings) -> Extraction:
     patient, vitals = engine.tables([PATIENT, settings.vitals])
     stays = _stays(patient, settings)
     everyone = columns(stays.order_by("stay_id"))
-    names = [variable.name for variable in settings.variable]
+    require_ids(everyone, PATIENT.name)
+    names = [f"value_{i}" for i in range(len(settings.variable))]  # a variable may be called time
     measured, width = _measured(vitals, stays, settings), step_seconds(settings.step)
     found = columns(to_steps(measured, ["stay_id"], names, "time", width, settings.steps, settings.rule))
 
@@ -70,7 +80,10 @@ def extract(engine: Engine, settings: EICUSettings) -> Extraction:
         "at least one measurement": np.isin(stay_id, found["stay_id"]),
     }
     kept, dropped = apply(rules)
-    series = {name: on_grid(stay_id[kept], settings.steps, found, found[name]) for name in names}
+    series = {
+        variable.name: on_grid(stay_id[kept], settings.steps, found, found[name])
+        for name, variable in zip(names, settings.variable, strict=True)
+    }
     static = {"patient": everyone["patient"][kept], "died": (status[kept] == "Expired").astype(np.float64)}
     return Extraction(Cohort(settings.schema, stay_id[kept], series, static), len(stay_id), dropped, engine.facts())
 
@@ -87,7 +100,7 @@ def _stays(patient: Any, settings: EICUSettings) -> Any:
 
 def _measured(vitals: Any, stays: Any, settings: EICUSettings) -> Any:
     """A row an observation on the grid of a stay that the rules keep: stay_id, time in seconds, a column a variable."""
-    values = {variable.name: variable.within(vitals[variable.column]) for variable in settings.variable}
+    values = {f"value_{i}": v.within(vitals[v.column]) for i, v in enumerate(settings.variable)}
     time = (vitals.observationoffset - settings.start_minutes) * 60
     rows = vitals.select(stay_id=vitals.patientunitstayid, time=time, **values)
     something = functools.reduce(operator.or_, (rows[name].notnull() for name in values))

@@ -4,15 +4,13 @@ SOURCE is a folder of .csv, .csv.gz or Parquet files (DuckDB in process), `duckd
 `postgresql://USER@HOST/DB`, or `spark://MASTER?path=FOLDER` or `?schema=NAME`.
 """
 
-import gzip
 import hashlib
 import os
-import re
-import tempfile
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,12 +19,17 @@ from urllib.parse import parse_qs
 import ibis
 import pyarrow as pa
 
-from timediff.errors import Problems, TimeDiffError
+from timediff.errors import Problems, TimeDiffError, listed
 from timediff.runtime.progress import Progress, silent
+from timediff.sources import sql
+from timediff.sources.addresses import HIDDEN, is_address, port_is_a_number, public, without_secrets
+from timediff.sources.driver_messages import connection_reason, from_driver, reason
+from timediff.sources.duckdb_process import DuckDB, duckdb_process
+from timediff.sources.gzip_files import GRACE, Verification
+from timediff.sources.sql import DUCKDB_TYPES, csv_relation, parquet_relation
+from timediff.sources.table_files import find, header_of, is_parquet, tables_in
 
-MEMORY = "3.5GB"  # given to DuckDB; what does not fit goes to a temporary file, and the rest of us needs about 1 GB
-DUCKDB_TYPES = {"int64": "BIGINT", "float64": "DOUBLE", "string": "VARCHAR", "timestamp": "TIMESTAMP"}
-SPARK_TYPES = {"int64": "BIGINT", "float64": "DOUBLE", "string": "STRING", "timestamp": "TIMESTAMP"}
+SPARK_TYPES = {"int64": "long", "float64": "double", "string": "string", "timestamp": "timestamp"}
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Engine(ABC):
 
     def __init__(self, backend: Any) -> None:
         self.backend = backend
+        self.verification = Verification()
+        self.names: Mapping[str, str] = {}  # of files, by the name that the engine knows them by
 
     def tables(self, wanted: Sequence[Table]) -> list[Any]:
         """The tables as Ibis expressions with just the declared columns; what is missing is named, all of it."""
@@ -90,16 +95,17 @@ class Engine(ABC):
 class Files(Engine):
     """A folder of files, read by DuckDB in process."""
 
-    def __init__(self, folder: Path, backend: Any) -> None:
-        super().__init__(backend)
-        self.folder, self.read = folder, []  # type: tuple[Path, list[Path]]
+    def __init__(self, folder: Path, duckdb: DuckDB) -> None:
+        super().__init__(duckdb.backend)
+        self.folder, self.duckdb, self.read = folder, duckdb, []  # type: tuple[Path, DuckDB, list[Path]]
+        self.names = duckdb.names
 
     @property
     def where(self) -> str:
         return str(self.folder)
 
     def version(self) -> str:
-        return f"DuckDB {self.backend.version}"
+        return self.duckdb.version
 
     def fingerprint(self) -> str:
         state = hashlib.sha256()
@@ -115,14 +121,23 @@ class Files(Engine):
     def keep(self, expression: Any, name: str) -> Any:
         # On the connection itself, not on a cursor of it: only then can it be asked how far it is.
         with self._watched():
-            self.backend.raw_sql(f"CREATE OR REPLACE TEMP TABLE {name} AS {self.backend.compile(expression)}")
+            self.duckdb.run(sql.table(name, self.backend.compile(expression)))
         return self.backend.table(name)
+
+    def open(self, path: Path, query: Callable[[Path], str], view: str) -> Any:
+        """A file as an Ibis table: the view of a query of it."""
+        self.duckdb.run(sql.view(view, query(self.admit(path))))
+        return self.backend.table(view)
+
+    def admit(self, path: Path) -> Path:
+        """The file as DuckDB may read it; a packed one is also read to its end by us."""
+        self.read.append(path)
+        self.verification.add(path)
+        return self.duckdb.admit(path)
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
         """Asks DuckDB four times a second how far it is."""
-        self.backend.raw_sql("SET enable_progress_bar = true")
-        self.backend.raw_sql("SET enable_progress_bar_print = false")
         over = threading.Event()
 
         def watch() -> None:
@@ -141,17 +156,18 @@ class Files(Engine):
 
     def _table(self, table: Table) -> Any:
         path = find(self.folder, table.name)
-        self.read.append(path)
         header = header_of(path)
         _require(table, header, path.name)
-        types = {name: DUCKDB_TYPES[table.columns.get(name.lower(), "string")] for name in header}
-        relation = parquet_relation(path) if path.suffix == ".parquet" else csv_relation(path, types)
-        view = f"file_{table.name.lower()}"
-        selected = ", ".join(
-            f'CAST({identifier(_named(header, c))} AS {DUCKDB_TYPES[k]}) AS "{c}"' for c, k in table.columns.items()
-        )
-        self.backend.raw_sql(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT {selected} FROM {relation}")
-        return self.backend.table(view)
+        chosen = [(_named(header, column), kind, column) for column, kind in table.columns.items()]
+
+        def query(file: Path) -> str:
+            if is_parquet(path):
+                return sql.select(parquet_relation(file), chosen)
+            names = _numbered(header, table)
+            types = {name: DUCKDB_TYPES[table.columns.get(name, "string")] for name in names}
+            return sql.select(csv_relation(file, types), [(column, kind, column) for _, kind, column in chosen])
+
+        return self.open(path, query, f"file_{table.name.lower()}")
 
 
 class Database(Engine):
@@ -163,7 +179,7 @@ class Database(Engine):
 
     @property
     def where(self) -> str:
-        return _public(self.url)
+        return public(self.url)
 
     def version(self) -> str:
         return f"{self.backend.name} {self.backend.version}"
@@ -196,13 +212,13 @@ class Spark(Engine):
 
     @property
     def where(self) -> str:
-        return self.url
+        return public(self.url)
 
     def version(self) -> str:
         return f"Spark {self.session.version}"
 
     def fingerprint(self) -> str:
-        return hashlib.sha256(self.url.encode()).hexdigest()
+        return hashlib.sha256(self.where.encode()).hexdigest()
 
     def keep(self, expression: Any, name: str) -> Any:
         frame = self.session.sql(str(ibis.to_sql(expression, dialect="pyspark"))).cache()
@@ -215,94 +231,120 @@ class Spark(Engine):
         return self.backend.table(name)
 
     def _table(self, table: Table) -> Any:
-        if self.folder is None:
-            frame = self.session.table(f"{self.schema}.{table.name.lower()}")
-        else:
-            path = find(self.folder, table.name)
-            if path.suffix == ".parquet":
-                frame = self.session.read.parquet(str(path))
-            else:
-                header = header_of(path)
-                kinds = {n.replace("`", "``"): table.columns.get(n.lower(), "string") for n in header}
-                types = ", ".join(f"`{n}` {SPARK_TYPES[kind]}" for n, kind in kinds.items())
-                frame = self.session.read.csv(
-                    str(path),
-                    schema=types,
-                    header=True,
-                    mode="FAILFAST",
-                    escape='"',
-                    timestampFormat="yyyy-MM-dd HH:mm:ss",
-                )
+        from pyspark.sql.functions import col
+
+        frame = self._catalogued(table) if self.folder is None else self._file(find(self.folder, table.name), table)
         _require(table, frame.columns, table.name)
-        chosen = [f"CAST(`{_named(frame.columns, c)}` AS {SPARK_TYPES[k]}) AS `{c}`" for c, k in table.columns.items()]
         view = f"spark_{table.name.lower()}"
-        frame.selectExpr(*chosen).createOrReplaceTempView(view)
+        chosen = [
+            col(sql.spark_identifier(_named(frame.columns, c))).cast(SPARK_TYPES[k]).alias(c)
+            for c, k in table.columns.items()
+        ]
+        frame.select(*chosen).createOrReplaceTempView(view)
         return self.backend.table(view)
+
+    def _catalogued(self, table: Table) -> Any:
+        parts = [*str(self.schema).split("."), table.name.lower()]
+        return self.session.table(".".join(map(sql.spark_identifier, parts)))
+
+    def _file(self, path: Path, table: Table) -> Any:
+        from pyspark.sql.types import StructType
+
+        if is_parquet(path):
+            header_of(path)  # says what a damaged file is
+            return self.session.read.parquet(str(path))
+        self.verification.add(path)
+        header = header_of(path)
+        _require(table, header, path.name)
+        types = StructType()
+        for name in _numbered(header, table):
+            types.add(name, SPARK_TYPES[table.columns.get(name, "string")])
+        form = {"header": True, "mode": "FAILFAST", "escape": '"', "timestampFormat": "yyyy-MM-dd HH:mm:ss"}
+        return self.session.read.csv(str(path), schema=types, **form)
 
 
 @contextmanager
 def connect(source: str, progress: Progress = silent) -> Iterator[Engine]:
     """Opens SOURCE; what it makes on the way is gone afterwards. What an engine says no to becomes a sentence."""
+    with _connected(source) as engine, _explained(engine, source):
+        engine.progress = progress
+        yield engine
+
+
+@contextmanager
+def connect_files(where: Path, files: Sequence[Path], progress: Progress = silent) -> Iterator[Files]:
+    """The same for files that are known already, whatever their layout."""
+    with _files(where, files) as engine, _explained(engine, str(where)):
+        engine.progress = progress
+        yield engine
+
+
+@contextmanager
+def _explained(engine: Engine, source: str) -> Iterator[None]:
+    """What an engine says no to as a sentence; nothing was read whole before every file is known to be whole."""
     try:
-        with _connected(source) as engine:
-            engine.progress = progress
-            yield engine
+        yield
+        engine.verification.confirm()
     except Exception as error:
-        if type(error).__module__.split(".")[0] not in ("duckdb", "_duckdb", "psycopg", "pyspark", "py4j", "ibis"):
+        if not isinstance(error, TimeDiffError) and not from_driver(error):
             raise
-        raise TimeDiffError(f"{_public(source)} could not be read: {_reason(error)}") from error
-
-
-def _reason(error: Exception) -> str:
-    """What is wrong, without the row it is wrong in: that would show a patient's data."""
-    text = " ".join(str(error).split())
-    number = re.search(r"line:? (\d+)", text, re.IGNORECASE)
-    column = re.search(r'convert(?:ing)? (?:column|string) "([^"]{1,40})"', text, re.IGNORECASE)
-    file = re.search(r"file[^\"\']{0,12}[\"\']?([^\"\'\s]+\.(?:csv|gz|parquet))", text, re.IGNORECASE)
-    if column:
-        where = f" in line {number[1]}" if number else ""
-        which = re.search(r'convert(?:ing)? column "([^"]{1,40})"', text, re.IGNORECASE)
-        what = f"column {which[1]} has" if which else "a column has"
-        return f"{what} a value that is not of its type{where}{f' of {Path(file[1]).name}' if file else ''}."
-    return re.split(r"(?i)original line|possible (?:solution|fix)|LINE 1:|JVM stacktrace", text)[0][:300].strip()
-
-
-def _public(source: str) -> str:
-    """SOURCE without a password."""
-    before, at, after = source.rpartition("@")
-    return f"{before.partition('://')[0]}://…@{after}" if at else source
+        engine.verification.confirm(GRACE)  # a damaged file explains all else
+        if isinstance(error, TimeDiffError):
+            raise
+        why = without_secrets(reason(error, engine.names), source)
+        raise TimeDiffError(f"{public(source)} could not be read: {why}.") from error
+    finally:
+        engine.verification.stop()
 
 
 @contextmanager
 def _connected(source: str) -> Iterator[Engine]:
     kind, separator, rest = source.partition("://")
     if separator and kind in ("postgresql", "postgres"):
-        yield Database(source, _opened(source, lambda: ibis.connect(source)))
+        if not port_is_a_number(source):
+            raise TimeDiffError(
+                f"no connection to {public(source)}: its port is not a number; expected "
+                "postgresql://USER@HOST:PORT/DATABASE, with / and @ of a password as %2F and %40."
+            )
+        backend = _opened(source, lambda: ibis.connect(source))
+        try:
+            yield Database(source, backend)
+        finally:
+            backend.disconnect()
     elif separator and kind == "duckdb":
         path = Path(rest.removeprefix("/") if rest.startswith("/./") else rest)
         if not path.is_file():
             raise TimeDiffError(f"{path} is not a DuckDB file.")
-        yield Database(source, _opened(source, lambda: ibis.duckdb.connect(path, read_only=True)))
+        with ExitStack() as stack:
+            yield Database(source, _opened(source, lambda: stack.enter_context(duckdb_process(database=path)).backend))
     elif separator and kind == "spark":
         with _spark(source, rest) as engine:
             yield engine
-    elif separator:
-        raise TimeDiffError(f"{kind}:// is not known; expected a folder, duckdb:///FILE, postgresql://… or spark://….")
+    elif is_address(source):
+        shown = public(source) if separator else HIDDEN
+        raise TimeDiffError(
+            f"{shown.partition('://')[0]}:// is not known; expected a folder, duckdb:///FILE, postgresql://… or spark://…."
+        )
     else:
-        folder = Path(source)
-        if not folder.is_dir():
-            raise TimeDiffError(
-                f"{folder} is not a folder; expected one with the database's .csv, .csv.gz or .parquet files."
-            )
-        with tempfile.TemporaryDirectory(prefix="timediff-") as scratch:
-            backend = ibis.duckdb.connect(Path(scratch) / "scratch.duckdb", memory_limit=MEMORY, temp_directory=scratch)
-            # DuckDB takes a CSV file for an empty table and would build its joins' hash tables from it: as written, the
-            # right side of a join is the small one.
-            backend.raw_sql("SET disabled_optimizers = 'join_order,build_side_probe_side'")
-            try:
-                yield Files(folder, backend)
-            finally:
-                backend.disconnect()
+        folder = _folder(source)
+        with _files(folder, tables_in(folder)) as engine:
+            yield engine
+
+
+@contextmanager
+def _files(folder: Path, files: Sequence[Path]) -> Iterator[Files]:
+    # DuckDB takes a CSV file for an empty table and would build its joins' hash tables from it: as written, the
+    # right side of a join is the small one.
+    with duckdb_process(files, options={"disabled_optimizers": "join_order,build_side_probe_side"}) as duckdb:
+        yield Files(folder, duckdb)
+
+
+def _folder(path: str) -> Path:
+    if not Path(path).is_dir():
+        raise TimeDiffError(
+            f"{path} is not a folder; expected one with the database's .csv, .csv.gz or .parquet files."
+        )
+    return Path(path)
 
 
 @contextmanager
@@ -315,7 +357,8 @@ def _spark(source: str, rest: str) -> Iterator[Engine]:
     options = parse_qs(query)
     path, schema = options.get("path", [None])[0], options.get("schema", [None])[0]
     if (path is None) == (schema is None):
-        raise TimeDiffError(f"{source}: expected spark://MASTER?path=FOLDER or spark://MASTER?schema=NAME.")
+        raise TimeDiffError(f"{public(source)}: expected spark://MASTER?path=FOLDER or spark://MASTER?schema=NAME.")
+    folder = None if path is None else _folder(path)
     # Times in the databases have no zone; any that shifts its clocks would move them.
     os.environ["TZ"] = "UTC"
     session = (
@@ -328,73 +371,31 @@ def _spark(source: str, rest: str) -> Iterator[Engine]:
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
-    folder = Path(path) if path else None
-    if folder is not None and not folder.is_dir():
-        raise TimeDiffError(
-            f"{folder} is not a folder; expected one with the database's .csv, .csv.gz or .parquet files."
-        )
     yield Spark(source, ibis.pyspark.connect(session), session, folder, schema)
 
 
-def _opened(source: str, connection: Any) -> Any:
+def _opened(source: str, connection: Callable[[], Any]) -> Any:
     try:
         return connection()
     except Exception as error:
-        raise TimeDiffError(f"no connection to {_public(source)}: {_reason(error)}") from error
-
-
-def literal(text: object) -> str:
-    """A text in DuckDB's SQL, whatever is in it."""
-    return "'" + str(text).replace("'", "''") + "'"
-
-
-def identifier(name: str) -> str:
-    """A column's name in DuckDB's SQL, whatever is in it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def parquet_relation(path: Path) -> str:
-    return f"read_parquet({literal(path)})"
-
-
-def csv_relation(path: Path, types: Mapping[str, str], separator: str = ",") -> str:
-    """A CSV file with all its columns in order; types are DuckDB's, never guessed."""
-    columns = ", ".join(f"{literal(name)}: '{kind}'" for name, kind in types.items())
-    form = f"""header=true, auto_detect=false, delim={literal(separator)}, quote='"', escape='"'"""
-    return f"read_csv({literal(path)}, {form}, columns={{{columns}}})"
-
-
-def find(folder: Path, table: str) -> Path:
-    """The file of a table, in the folder or one below it, in upper or lower case."""
-    for suffix in (".parquet", ".csv", ".csv.gz"):
-        wanted = f"{table}{suffix}".lower()
-        for path in sorted([*folder.iterdir(), *folder.glob("*/*")]):
-            if path.name.lower() == wanted:
-                return path
-    raise Problems(
-        str(folder), [f"there is no {table}.csv, {table}.csv.gz or {table}.parquet in {folder} or its folders"]
-    )
-
-
-def header_of(path: Path) -> list[str]:
-    """The column names of a file, as they are written."""
-    if path.suffix == ".parquet":
-        import pyarrow.parquet as pq
-
-        return list(pq.read_schema(path).names)
-    try:
-        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as file:
-            line = file.readline()
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise Problems(path.name, [f"{path.name} cannot be read ({error})"]) from error
-    return [name.strip().strip('"') for name in line.strip().lstrip("\ufeff").split(",")]
+        if isinstance(error, TimeDiffError):
+            raise
+        why = without_secrets(connection_reason(error), source)
+        raise TimeDiffError(f"no connection to {public(source)}: {why}.") from error
 
 
 def _require(table: Table, header: Sequence[str], name: str) -> None:
-    known = {column.lower() for column in header}
+    known = Counter(column.lower() for column in header)
     if missing := [column for column in table.columns if column not in known]:
-        raise Problems(name, [f"{name} has no column {', '.join(missing)}"])
+        raise Problems(name, [f"{name} has no column {listed(missing)}"])
+    if twice := [column for column in table.columns if known[column] > 1]:
+        raise Problems(name, [f"{name} has the column {listed(twice)} more than once"])
 
 
 def _named(header: Sequence[str], column: str) -> str:
     return next(name for name in header if name.lower() == column)
+
+
+def _numbered(header: Sequence[str], table: Table) -> list[str]:
+    """Columns that are read by their own names, the others by numbers: an engine never sees what a file calls them."""
+    return [name.lower() if name.lower() in table.columns else f"unread {i}" for i, name in enumerate(header)]

@@ -48,9 +48,9 @@ class Extraction:
             "features": features,
         }
         with new_folder(path) as folder:
-            self.cohort.write_into(folder)
             (folder / "extraction.json").write_text(json.dumps(table, indent=2))
             (folder / "extraction.toml").write_text(settings)
+            self.cohort.write_into(folder)  # last: its manifest names what is there
 
 
 @dataclass(frozen=True)
@@ -124,6 +124,19 @@ def check_bounds(cohort: Cohort) -> None:
 
 def many(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def require_ids(stays: Mapping[str, Array], table: str) -> None:
+    """Whether every stay of a table has an id of its own, and a patient."""
+    for name in ("stay_id", "patient"):
+        if absent := sum(value is None or value != value for value in stays[name].tolist()):
+            raise Problems(
+                table, [f"{many(absent, 'row')} without a {name.removesuffix('_id')}; expected an id in each"]
+            )
+    if twice := len(stays["stay_id"]) - len(np.unique(stays["stay_id"])):
+        raise Problems(
+            table, [f"{many(twice, 'stay')} more than once, here or in what it is joined with; expected one row a stay"]
+        )
 
 
 def batches(expression: Any, rows: int = 1_000_000) -> Iterator[dict[str, Array]]:

@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 from timediff.errors import TimeDiffError
 
 Rule = Literal["last", "first", "mean", "median", "sum", "at"]
+LONGEST_STEP = 3660 * 86400  # seconds
 UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
 
 
@@ -15,9 +16,11 @@ def step_seconds(step: str) -> int:
     try:
         seconds = round(float(number or 1) * UNITS[step[len(number) :].strip()])
     except (KeyError, ValueError, OverflowError) as error:
-        raise TimeDiffError(f"step is {step!r}; expected a duration in s, min, h or d, such as '1h'") from error
+        raise TimeDiffError(f"step is {step[:40]!r}; expected a duration in s, min, h or d, such as '1h'") from error
     if seconds < 1:
         raise TimeDiffError(f"step is {step!r}; expected at least one second")
+    if seconds > LONGEST_STEP:
+        raise TimeDiffError(f"step is {step[:40]!r}; expected at most ten years")
     return seconds
 
 

@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-import duckdb
 import ibis
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
 from timediff.data.schema import Schema
-from timediff.errors import Problems, TimeDiffError
+from timediff.errors import Problems, TimeDiffError, listed
 from timediff.runtime.progress import Progress, silent
-from timediff.sources.base import Source, bundled
-from timediff.sources.engines import Files, connect, identifier, parquet_relation
+from timediff.sources import sql
+from timediff.sources.base import Source, bundled, local
+from timediff.sources.engines import Files, connect_files
 from timediff.sources.extraction import Extraction, any_measured, apply, check_bounds, columns, on_grid, to_resolution
-from timediff.sources.grid import Rule, rule_problems, seconds, step_problems, step_seconds, to_steps
+from timediff.sources.grid import Rule, rule_problems, seconds, step_seconds, to_steps
+from timediff.sources.setting_checks import MOST_HOURS, CheckedSettings, beyond, grid_problems, schema_problems
+from timediff.sources.table_files import parquet_schema
 from timediff.sources.variables import ChartedLimits, VitalSign, schema_of
 
 
@@ -42,7 +42,7 @@ class MEDSVariable(VitalSign):
 
 
 @dataclass(frozen=True)
-class MEDSSettings:
+class MEDSSettings(CheckedSettings):
     start: tuple[str, ...]  # codes that start a stay
     end: tuple[str, ...]  # codes that end it: the first one after its start
     step: str  # of the grid, such as "1h" or "30min"
@@ -66,7 +66,15 @@ class MEDSSettings:
         found += [f"variable {v.name!r} has no [[variable.events]]" for v in self.variable if not v.events]
         for variable in self.variable:
             found += rule_problems(f"variable {variable.name!r}", variable.rule)
-        return found + step_problems(self.step)
+        found += [
+            f"variable {v.name!r} lists no code"
+            for v in self.variable
+            if v.events and not all(e.codes for e in v.events)
+        ]
+        found += grid_problems(self.step, self.steps, self.variable)
+        found += beyond({"hours": self.hours, "grace": self.grace}, 0, MOST_HOURS)
+        found += [] if self.value else ["value names no column; expected at least one"]
+        return found or schema_problems(lambda: self.schema)
 
 
 class MEDS(Source[MEDSSettings]):
@@ -75,11 +83,8 @@ class MEDS(Source[MEDSSettings]):
 
     def extract(self, source: str, settings: MEDSSettings, progress: Progress = silent) -> Extraction:
         schema = settings.schema
-        if found := settings.problems():
-            raise Problems("meds settings", found)
-        paths = shards(Path(source))
-        with connect(str(paths[0].parent), progress) as engine:
-            assert isinstance(engine, Files)
+        paths = shards(local(source))
+        with connect_files(paths[0].parent, paths, progress) as engine:
             events = _events(engine, paths, settings)
             return _extracted(engine, settings, schema, events, Path(source).name)
 
@@ -97,31 +102,25 @@ def shards(path: Path) -> list[Path]:
 
 def _events(engine: Files, paths: list[Path], settings: MEDSSettings) -> Any:
     """subject, at (seconds since 1970), code, number; all shards must have the columns."""
-    found, queries = [], []
+    found: list[str] = []
+    queries = []
     for path in paths:
         try:
-            names = pq.read_schema(path).names
-        except (pa.ArrowException, OSError) as error:
-            found.append(f"{path.name} is not a readable Parquet file ({str(error).splitlines()[0]})")
+            names = parquet_schema(path).names
+        except Problems as error:
+            found += error.problems
             continue
         missing = [name for name in ("subject_id", "time", "code") if name not in names]
         value = next((name for name in settings.value if name in names), None)
         if value is None:
             missing.append(" or ".join(settings.value))
         if missing:
-            found.append(f"{path.name} has no column {', '.join(missing)}; it has {', '.join(names)}")
-            continue
-        queries.append(
-            'SELECT CAST(subject_id AS BIGINT) AS subject, CAST("time" AS TIMESTAMP) AS moment, '
-            "CAST(code AS VARCHAR) AS code, "
-            # Values are 32 bits wide in the standard: by way of text, 36.7 is 36.7 and not 36.70000076.
-            f"CAST(CAST({identifier(str(value))} AS VARCHAR) AS DOUBLE) AS number FROM {parquet_relation(path)}"
-        )
+            found.append(f"{path.name} has no column {', '.join(missing)}; it has {listed(names, most=8)}")
+        elif not found:
+            queries.append(sql.meds_events(sql.parquet_relation(engine.admit(path)), str(value)))
     if found:
         raise Problems("MEDS events", found)
-    engine.read.extend(paths)
-    engine.backend.raw_sql("SET TimeZone = 'UTC'")
-    engine.backend.raw_sql(f"CREATE OR REPLACE TEMP VIEW meds_events AS {' UNION ALL '.join(queries)}")
+    engine.duckdb.run(sql.view("meds_events", " UNION ALL ".join(queries)))
     events = engine.backend.table("meds_events")
     every = [settings.start, settings.end, settings.death, settings.discharge]
     every += [group.codes for variable in settings.variable for group in variable.events]
@@ -129,10 +128,7 @@ def _events(engine: Files, paths: list[Path], settings: MEDSSettings) -> Any:
         matches(events.code, tuple(code for codes in every for code in codes)), events.moment.notnull()
     )
     wanted = wanted.select("subject", "code", "number", at=seconds(wanted.moment))
-    try:
-        return engine.keep(wanted, "timediff_events")
-    except duckdb.Error as error:
-        raise Problems("MEDS events", [f"cannot be read ({str(error).strip().splitlines()[0]})"]) from error
+    return engine.keep(wanted, "timediff_events")
 
 
 def _extracted(engine: Files, settings: MEDSSettings, schema: Schema, events: Any, where: str) -> Extraction:

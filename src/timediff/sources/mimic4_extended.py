@@ -4,7 +4,6 @@ Item ids are facts of the MIMIC Code Repository (Johnson et al. 2018, MIT-LCP/mi
 the antibiotics, in settings/mimic4_extended.toml.
 """
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,12 +15,13 @@ from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
 from timediff.data.schema import Feature
 from timediff.errors import Problems, TimeDiffError
+from timediff.runtime.parsing import parse_toml, read_toml
 from timediff.settings import typed
-from timediff.settings.resolve import parse_file
 from timediff.sources.base import bundled
 from timediff.sources.engines import Engine, Table
 from timediff.sources.extraction import columns
 from timediff.sources.grid import seconds, step_seconds, to_steps
+from timediff.sources.setting_checks import CheckedSettings, beyond
 from timediff.sources.variables import Limits
 
 STAYS = Table(
@@ -38,6 +38,7 @@ PRESCRIPTIONS = Table("prescriptions", {"hadm_id": "int64", "drug": "string"}, "
 
 DEFAULTS = bundled("mimic4_extended")
 K = TypeVar("K", str, tuple[str, int])
+MOST_CHANNELS = 10_000  # codes or antibiotics
 OVER_89 = 91  # how MIMIC-IV writes an age that it hides
 
 
@@ -51,18 +52,23 @@ class Glucose(Limits):
 
 
 @dataclass(frozen=True)
-class ExtendedSettings:
+class ExtendedSettings(CheckedSettings):
     glucose: Glucose
     codes: int
     antibiotics: int
     antibiotic_names: tuple[str, ...]  # parts of a drug's name, in lower case
     not_antibiotic_names: tuple[str, ...] = ()
 
+    def problems(self) -> list[str]:
+        found = beyond({"codes": self.codes, "antibiotics": self.antibiotics}, 0, MOST_CHANNELS)
+        return found + beyond({"glucose.round_minutes": self.glucose.round_minutes}, 1, 24 * 60)
+
 
 def extended_settings(config: Path | None = None) -> ExtendedSettings:
     """The supplement's own settings, or those of a file."""
-    table = tomllib.loads(DEFAULTS) if config is None else parse_file(config)
-    return typed.build(ExtendedSettings, table, str(config or "mimic4_extended settings"))
+    where = str(config or "mimic4_extended settings")
+    table = parse_toml(DEFAULTS, where) if config is None else read_toml(config)
+    return typed.build(ExtendedSettings, table, where)
 
 
 def extend(engine: Engine, cohort: Cohort, settings: ExtendedSettings) -> Cohort:

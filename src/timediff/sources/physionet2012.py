@@ -5,7 +5,6 @@ Read as distributed (`set-a/132539.txt`, … with `Outcomes-a.txt`, in folders o
 
 import io
 import re
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +20,12 @@ from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
 from timediff.data.schema import Feature, Schema, Split
 from timediff.errors import Problems, TimeDiffError
+from timediff.runtime.cell_values import cell, cells
 from timediff.runtime.progress import Progress, silent
-from timediff.sources.base import Source, bundled
+from timediff.sources.archives import read_zip
+from timediff.sources.base import Source, bundled, local
+from timediff.sources.driver_messages import arrow_reason
+from timediff.sources.engines import Files, connect_files
 from timediff.sources.extraction import (
     Extraction,
     File,
@@ -34,7 +37,8 @@ from timediff.sources.extraction import (
     to_resolution,
 )
 from timediff.sources.grid import Rule, step_seconds, to_steps
-from timediff.sources.physionet_files import exact, in_process, number_in, read, read_texts, require_numbers
+from timediff.sources.physionet_files import exact, number_in, read, read_parquet, read_texts, require_numbers
+from timediff.sources.setting_checks import CheckedSettings, grid_problems, schema_problems
 from timediff.sources.variables import Limits
 
 COLUMNS = ("RecordID", "minute", "Parameter", "Value")
@@ -42,6 +46,8 @@ TEXT = {"Time": pa.string(), "Parameter": pa.string(), "Value": pa.float64()}
 DESCRIPTORS = ("RecordID", "Age", "Gender", "Height", "ICUType", "Weight")
 DEATH = "In-hospital_death"
 ICU_TYPES = (1, 2, 3, 4)  # coronary care, cardiac surgery recovery, medical ICU, surgical ICU
+STAY = re.compile(r"(?:^|/)set-(\w+)/(\d+\.txt)$")
+OUTCOME = re.compile(r"(?:^|/)(Outcomes-(\w+)\.(?:txt|csv))$")
 LAYOUT = "set-a.parquet or set-a/ (one 132539.txt a stay), with Outcomes-a.csv or Outcomes-a.txt beside it"
 
 
@@ -63,7 +69,7 @@ class PhysioNet2012Variable(Limits):
 
 
 @dataclass(frozen=True)
-class PhysioNet2012Settings:
+class PhysioNet2012Settings(CheckedSettings):
     step: str
     steps: int
     variable: tuple[PhysioNet2012Variable, ...]
@@ -74,10 +80,16 @@ class PhysioNet2012Settings:
     @property
     def width(self) -> int:
         """Minutes of a step."""
-        width = step_seconds(self.step)
-        if width < 60 or width % 60:
-            raise TimeDiffError(f"step is {self.step!r}; times here are minutes: expected whole ones, such as 30min.")
-        return width // 60
+        return step_seconds(self.step) // 60
+
+    def problems(self) -> list[str]:
+        found = grid_problems(self.step, self.steps, self.variable)
+        found += [f"variable {v.name!r} lists no parameter" for v in self.variable if not v.parameters]
+        if not found:
+            found += schema_problems(lambda: self.schema(["a", "b"]))
+        if not found and step_seconds(self.step) % 60:
+            found.append(f"step is {self.step!r}; times here are minutes: expected whole ones, such as 30min")
+        return found
 
     def schema(self, sets: Sequence[str]) -> Schema:
         static = [
@@ -111,25 +123,25 @@ class PhysioNet2012(Source[PhysioNet2012Settings]):
     defaults = bundled("physionet2012")
 
     def extract(self, source: str, settings: PhysioNet2012Settings, progress: Progress = silent) -> Extraction:
-        sets = find(Path(source))
+        path = local(source)
+        sets = find(path)
         schema = settings.schema([one.name for one in sets])
-        with in_process() as backend:
-            tables = [_events(one, backend) for one in sets]
+        files = [one.recordings for one in sets if isinstance(one.recordings, Path)]
+        with connect_files(path, files, progress) as engine:
+            tables = [_events(one, engine) for one in sets]
             stays = [_stays(one, table) for one, table in zip(sets, tables, strict=True)]
             order = np.argsort(np.concatenate(stays))
             stay_id = np.concatenate(stays)[order]
             origin = np.repeat(np.arange(float(len(sets))), [len(ids) for ids in stays])[order]
             if twice := stay_id[1:][stay_id[1:] == stay_id[:-1]].tolist():
-                raise TimeDiffError(
-                    f"{source}: {len(twice)} stays are in two sets, such as {twice[0]}; give one set alone."
-                )
+                raise TimeDiffError(f"{source}: stays are in two sets, {cells(twice)}; give one set alone.")
             together = tables[0] if len(tables) == 1 else ibis.union(*tables)
-            events = backend.create_table("events", together, temp=True)  # read and converted once, asked many times
+            events = engine.keep(together, "events")  # read and converted once, asked many times
             series = _series(events, stay_id, settings)
             measured = events.filter(events.parameter.notin(["", *DESCRIPTORS]), events.value.notnull())
             measured_ever = np.isin(stay_id, columns(measured.select("stay_id").distinct())["stay_id"])
             static = _descriptors(events, stay_id)
-            version = f"DuckDB {backend.version}"
+            version = engine.version()
 
         static |= {"set": origin} if len(sets) > 1 else {}
         static["died"] = _deaths([one.outcomes for one in sets], stay_id)
@@ -186,15 +198,11 @@ def _outcomes_beside(place: Path, name: str) -> File:
 def _zipped(path: Path) -> list[Set]:
     stays: dict[str, list[File]] = {}
     outcomes: dict[str, File] = {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for name in sorted(archive.namelist()):
-                if stay := re.search(r"(?:^|/)set-(\w+)/(\d+\.txt)$", name):
-                    stays.setdefault(stay[1], []).append(File(stay[2], archive.read(name)))
-                elif outcome := re.search(r"(?:^|/)(Outcomes-(\w+)\.(?:txt|csv))$", name):
-                    outcomes[outcome[2]] = File(outcome[1], archive.read(name))
-    except (zipfile.BadZipFile, OSError, EOFError) as error:
-        raise TimeDiffError(f"{path} is not a readable zip ({error}); copy it again.") from error
+    for name, file in read_zip(path, _member):
+        if stay := STAY.search(name):
+            stays.setdefault(stay[1], []).append(file)
+        elif outcome := OUTCOME.search(name):
+            outcomes[outcome[2]] = file
     if not stays:
         raise TimeDiffError(f"{path} holds no stay; expected files such as set-a/132539.txt in it.")
     return [
@@ -203,11 +211,17 @@ def _zipped(path: Path) -> list[Set]:
     ]
 
 
-def _events(one: Set, backend: Any) -> Any:
+def _member(name: str) -> str | None:
+    """The file name of what counts in a zip."""
+    found = STAY.search(name) or OUTCOME.search(name)
+    return None if found is None else name.rpartition("/")[2]
+
+
+def _events(one: Set, engine: Files) -> Any:
     """A row a line of the recordings: stay_id, minute, parameter, value."""
     if isinstance(one.recordings, Path):
         require_numbers(one.recordings, {name: name != "Parameter" for name in COLUMNS})
-        table = backend.read_parquet(one.recordings)
+        table = read_parquet(engine, one.recordings, f"set_{one.name}")
         return table.select(
             stay_id=table.RecordID.cast("int64"),
             minute=table.minute.cast("int64"),
@@ -218,8 +232,10 @@ def _events(one: Set, backend: Any) -> Any:
     clock = pc.extract_regex(text["Time"], r"^(?P<hour>\d{1,4}):(?P<minute>\d{2})$")
     if clock.null_count:
         at = pc.index(pc.is_null(clock), True).as_py()
+        line = pc.sum(pc.equal(text["stay_id"].slice(0, at + 1), text["stay_id"][at])).as_py() + 1
         raise TimeDiffError(
-            f"{text['stay_id'][at]}.txt: the time is {text['Time'][at]}; expected HH:MM, such as 07:45."
+            f"{text['stay_id'][at]}.txt: the time in line {line} is {cell(text['Time'][at].as_py())}; expected HH:MM, "
+            "such as 07:45."
         )
     hour, minute = (pc.struct_field(clock, k).cast(pa.int64()) for k in (0, 1))
     named = {
@@ -228,7 +244,7 @@ def _events(one: Set, backend: Any) -> Any:
         "parameter": text["Parameter"],
         "value": text["Value"],
     }
-    return backend.create_table(f"set_{one.name}", pa.table(named), temp=True)
+    return engine.put(named, f"set_{one.name}")
 
 
 def _stays(one: Set, events: Any) -> Array:
@@ -283,8 +299,9 @@ def _deaths(outcomes: Sequence[File], stay_id: Array) -> Floats:
         try:
             table = csv.read_csv(io.BytesIO(file.content), convert_options=options)
         except (pa.ArrowException, KeyError) as error:
-            reason = str(error).splitlines()[0]
-            raise Problems(file.name, [f"expected the columns RecordID and {DEATH} ({reason})"]) from error
+            header = file.content.partition(b"\n")[0].decode(errors="replace").strip().split(",")
+            why = arrow_reason(error, header)
+            raise Problems(file.name, [f"expected the columns RecordID and {DEATH} ({why})"]) from error
         record, death = (np.asarray(table[name].to_numpy()) for name in wanted)
         known = np.isin(record, stay_id) & np.isin(death, (0, 1))
         died[np.searchsorted(stay_id, record[known])] = death[known]

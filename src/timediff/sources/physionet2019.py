@@ -17,10 +17,12 @@ from timediff.data.cohort import Cohort
 from timediff.data.schema import Feature, Schema, Split
 from timediff.errors import TimeDiffError
 from timediff.runtime.progress import Progress, silent
-from timediff.sources.base import Source, bundled
+from timediff.sources.base import Source, bundled, local
+from timediff.sources.engines import Files, connect_files
 from timediff.sources.extraction import Extraction, any_measured, apply, columns, fingerprint, on_grid
 from timediff.sources.grid import Rule, step_seconds, to_steps
-from timediff.sources.physionet_files import exact, in_process, read, read_texts, require_numbers
+from timediff.sources.physionet_files import exact, read, read_parquet, read_texts, require_numbers
+from timediff.sources.setting_checks import MOST_HOURS, CheckedSettings, beyond, grid_problems, schema_problems
 from timediff.sources.variables import Limits
 
 HOUR, SEPSIS = "ICULOS", "SepsisLabel"
@@ -41,7 +43,7 @@ class PhysioNet2019Variable:
 
 
 @dataclass(frozen=True)
-class PhysioNet2019Settings:
+class PhysioNet2019Settings(CheckedSettings):
     step: str  # whole hours, such as "1h"
     steps: int  # counted from the first row
     hours: int  # a stay has at least so many rows
@@ -62,12 +64,17 @@ class PhysioNet2019Settings:
     @property
     def width(self) -> int:
         """Hours of a step."""
-        width = step_seconds(self.step)
-        if width < 3600 or width % 3600:
-            raise TimeDiffError(
-                f"step is {self.step!r}; the challenge has hourly rows: expected whole hours, such as 1h."
-            )
-        return width // 3600
+        return step_seconds(self.step) // 3600
+
+    def problems(self) -> list[str]:
+        found = grid_problems(self.step, self.steps, self.variable) + beyond({"hours": self.hours}, 0, MOST_HOURS)
+        taken = (HOUR, SEPSIS, "stay_id", "patient_id")
+        found += [f"variable {v.name!r}: that column is no vital sign" for v in self.variable if v.name in taken]
+        if not found:
+            found += schema_problems(lambda: self.schema)
+        if not found and step_seconds(self.step) % 3600:
+            found.append(f"step is {self.step!r}; the challenge has hourly rows: expected whole hours, such as 1h")
+        return found
 
     def _bounds(self, variable: PhysioNet2019Variable) -> tuple[float, float] | None:
         return None if self.rule == "sum" else variable.bounds
@@ -78,10 +85,12 @@ class PhysioNet2019(Source[PhysioNet2019Settings]):
     defaults = bundled("physionet2019")
 
     def extract(self, source: str, settings: PhysioNet2019Settings, progress: Progress = silent) -> Extraction:
-        files = find(Path(source))
+        path = local(source)
+        files = find(path)
         names = [v.name for v in settings.variable]
-        with in_process() as backend:
-            rows = _rows(files, [*names, *DESCRIPTORS, HOUR, SEPSIS], backend)
+        places = {f"value_{i}": v for i, v in enumerate(settings.variable)}  # a column may be called hour
+        with connect_files(path, files, progress) as engine:
+            rows = _rows(files, [*names, *DESCRIPTORS, HOUR, SEPSIS], engine)
             label = rows[SEPSIS] == 1
             stays = rows.group_by("stay_id").agg(
                 first=rows[HOUR].min(),
@@ -93,14 +102,18 @@ class PhysioNet2019(Source[PhysioNet2019Settings]):
             )
             everyone = columns(stays.order_by("stay_id"))
             timed = rows.join(stays.select("stay_id", "first"), "stay_id")
-            timed = timed.mutate(
-                hour=timed[HOUR] - timed["first"], **{v.name: v.limits.within(timed[v.name]) for v in settings.variable}
+            timed = timed.select(
+                "stay_id",
+                hour=timed[HOUR] - timed["first"],
+                **{place: v.limits.within(timed[v.name]) for place, v in places.items()},
             )
-            found = columns(to_steps(timed, ["stay_id"], names, "hour", settings.width, settings.steps, settings.rule))
-            version = f"DuckDB {backend.version}"
+            found = columns(
+                to_steps(timed, ["stay_id"], list(places), "hour", settings.width, settings.steps, settings.rule)
+            )
+            version = engine.version()
 
         stay_id: Array = everyone["stay_id"]
-        series = {name: on_grid(stay_id, settings.steps, found, found[name]) for name in names}
+        series = {v.name: on_grid(stay_id, settings.steps, found, found[place]) for place, v in places.items()}
         rules = {
             f"a record of at least {settings.hours} h": everyone["rows"] >= settings.hours,
             "a known outcome": everyone["labelled"].astype(bool),
@@ -124,18 +137,18 @@ def find(path: Path) -> list[Path]:
     raise TimeDiffError(f"{path} is no data of the 2019 challenge; expected {LAYOUT}.")
 
 
-def _rows(files: list[Path], names: list[str], backend: Any) -> Any:
+def _rows(files: list[Path], names: list[str], engine: Files) -> Any:
     """A row a patient and hour: stay_id and the columns `names`."""
     if files[0].suffix == ".psv":
         if len({path.name for path in files}) < len(files):
             raise TimeDiffError(f"{files[0].parent}: a patient is there twice; give the folder of one copy.")
         text = read_texts([read(path) for path in files], dict.fromkeys(names, pa.float64()), "|")
-        table = backend.create_table("patients", text, temp=True)
+        table = engine.put({name: text[name] for name in text.column_names}, "patients")
         return table.mutate(**{HOUR: table[HOUR].cast("int64")})
     parts = []
-    for path in files:
+    for number, path in enumerate(files):
         require_numbers(path, dict.fromkeys(["patient_id", *names], True))
-        table = backend.read_parquet(path)
+        table = read_parquet(engine, path, f"patients_{number}")
         values = {name: exact(table[name]) for name in names if name != HOUR}
         parts.append(
             table.select(stay_id=table.patient_id.cast("int64"), **{HOUR: table[HOUR].cast("int64")}, **values)

@@ -2,34 +2,30 @@
 
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import ibis
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as csv
-import pyarrow.parquet as pq
 
-from timediff.errors import Problems
-from timediff.sources.engines import MEMORY
+from timediff.errors import Problems, TimeDiffError, listed
+from timediff.sources import sql
+from timediff.sources.driver_messages import arrow_reason
+from timediff.sources.engines import Files
 from timediff.sources.extraction import File
+from timediff.sources.table_files import parquet_schema
 
-
-@contextmanager
-def in_process() -> Iterator[Any]:
-    """DuckDB in this process, gone afterwards."""
-    backend = ibis.duckdb.connect(memory_limit=MEMORY)
-    try:
-        yield backend
-    finally:
-        backend.disconnect()
+MOST_DIGITS = 18  # of a stay's number, which is 64 bits wide
 
 
 def read(path: Path) -> File:
     return File(path.name, path.read_bytes())
+
+
+def read_parquet(engine: Files, path: Path, view: str) -> Any:
+    return engine.open(path, lambda file: sql.select(sql.parquet_relation(file)), view)
 
 
 def exact(column: Any) -> Any:
@@ -40,10 +36,7 @@ def exact(column: Any) -> Any:
 
 def require_numbers(path: Path, wanted: Mapping[str, bool]) -> None:
     """Checks a Parquet file's columns; those with True hold numbers."""
-    try:
-        schema = pq.read_schema(path)
-    except (pa.ArrowException, OSError) as error:
-        raise Problems(str(path), [f"not a readable Parquet file ({str(error).splitlines()[0]})"]) from error
+    schema = parquet_schema(path)
     found = [f"there is no column {name}" for name in wanted if name not in schema.names]
     for name, numeric in wanted.items():
         if numeric and name in schema.names:
@@ -60,7 +53,7 @@ def read_texts(files: Sequence[File], kinds: Mapping[str, pa.DataType], delimite
     bodies, counts = [], []
     for file in files:
         if file.content and _header(file, delimiter) != header:
-            raise Problems(file.name, [f"its header is not that of {files[0].name}, {delimiter.join(header)}"])
+            raise Problems(file.name, [f"its header is not that of {files[0].name}; expected {listed(list(kinds))}"])
         lines = [line for line in file.content.splitlines()[1:] if line.strip()]
         bodies.append(b"\n".join([*lines, b""]))
         counts.append(len(lines))
@@ -98,10 +91,14 @@ def _blame(files: Sequence[File], bodies: Sequence[bytes], *how: Any) -> None:
         try:
             _parsed(body, *how)
         except pa.ArrowException as error:
-            raise Problems(file.name, [f"a line cannot be read ({str(error).splitlines()[0]})"]) from error
+            raise Problems(file.name, [f"a line cannot be read ({arrow_reason(error, how[0])})"]) from error
 
 
 def number_in(file: File) -> int:
     digits = re.search(r"\d+", file.name)
     assert digits is not None  # only files that are named by a number are read
+    if len(digits[0]) > MOST_DIGITS:
+        raise TimeDiffError(
+            f"{file.name[:40]}: the number of its stay has {len(digits[0])} digits; expected at most {MOST_DIGITS}."
+        )
     return int(digits[0])

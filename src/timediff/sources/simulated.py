@@ -17,6 +17,8 @@ from timediff.errors import TimeDiffError
 from timediff.runtime import seeding
 from timediff.runtime.files import new_folder
 from timediff.runtime.progress import Progress, silent
+from timediff.runtime.seeding import require_seed
+from timediff.runtime.sizes import VALUES_IN_A_BYTE, require_disk, require_memory
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ def simulate(stays: int, *, steps: int = 48, seed: int = 0, steps_per_hour: int 
     """`stays` simulated ICU stays on an hourly grid (or `steps_per_hour` points an hour)."""
     if stays < 1:
         raise TimeDiffError(f"{stays} stays to simulate; expected at least 1.")
+    _require_memory(stays, steps)
     return concatenate(list(stream(stays, steps=steps, seed=seed, steps_per_hour=steps_per_hour)))
 
 
@@ -68,12 +71,21 @@ def simulate_to(path: str | Path, stays: int, *, steps: int = 48, seed: int = 0,
     """Writes the same stays as a cohort folder, in bounded memory."""
     if stays < 1 or steps < 1:
         raise TimeDiffError(f"{stays} stays of {steps} steps to simulate; expected at least 1 of each.")
-    with new_folder(Path(path)) as folder, table_writer(folder, schema(steps)) as append:
+    require_seed(seed)
+    wanted = schema(steps)  # which says how many steps there may be
+    _require_memory(min(stays, BLOCK), steps)
+    require_disk(stays * steps * len(VITALS) // VALUES_IN_A_BYTE, Path(path), f"{stays:,} stays of {steps:,} steps")
+    with new_folder(Path(path)) as folder, table_writer(folder, wanted) as append:
         done = 0
         for cohort in stream(stays, steps=steps, seed=seed):
             append(*cohort.tables())
             done += len(cohort)
             progress(done, stays)
+
+
+def _require_memory(stays: int, steps: int) -> None:
+    made_of = 6  # severity and fluctuations, which are as large as a vital sign
+    require_memory(8 * stays * steps * (len(VITALS) + made_of), f"{stays:,} simulated stays of {steps:,} steps at once")
 
 
 def stream(stays: int, *, steps: int, seed: int, steps_per_hour: int = 1) -> Iterator[Cohort]:

@@ -3,30 +3,29 @@
 Types come from the settings, never from a look at the first rows: a column of a CSV is text until a number is wanted.
 """
 
-import csv
 import difflib
 import functools
-import gzip
 import operator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-import duckdb
 import ibis
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
 from timediff.data.schema import Schema
-from timediff.errors import Problems, TimeDiffError
+from timediff.errors import Problems, TimeDiffError, listed
+from timediff.runtime.cell_values import cells
 from timediff.runtime.progress import Progress, silent
-from timediff.sources.base import Source, bundled
-from timediff.sources.engines import Files, connect, csv_relation, parquet_relation
+from timediff.sources import sql
+from timediff.sources.base import Source, bundled, local
+from timediff.sources.engines import Files, connect_files
 from timediff.sources.extraction import Extraction, any_measured, apply, check_bounds, columns, many, on_grid
 from timediff.sources.grid import Rule, to_steps
+from timediff.sources.table_files import header_of, is_parquet, repeated
 from timediff.sources.table_reading import Reading, identity, time_of, value_of, wrong
 from timediff.sources.table_settings import UNITS, TableFeature, TableSettings
 
@@ -37,12 +36,9 @@ class TableSource(Source[TableSettings]):
 
     def extract(self, source: str, settings: TableSettings, progress: Progress = silent) -> Extraction:
         schema = settings.schema
-        if found := settings.problems():
-            raise Problems("table settings", found)
-        path = _file(Path(source))
+        path = _file(local(source))
         beside = None if settings.static is None else _file(path.parent / settings.static)
-        with connect(str(path.parent), progress) as engine:
-            assert isinstance(engine, Files)
+        with connect_files(path.parent, [path, *([] if beside is None else [beside])], progress) as engine:
             main = _opened(engine, path, "table_main", settings)
             static = None if beside is None else _opened(engine, beside, "table_static", settings)
             homes = _homes(settings, main, static, path, beside)
@@ -126,39 +122,17 @@ def _file(path: Path) -> Path:
 
 def _opened(engine: Files, path: Path, view: str, settings: TableSettings) -> Any:
     """A file as an Ibis table; all columns of a CSV are text."""
-    engine.read.append(path)
-    if path.suffix.lower() == ".parquet":
-        try:
-            pq.read_schema(path)
-        except (pa.ArrowException, OSError) as error:
-            raise Problems(path.name, [f"not a readable Parquet file ({str(error).splitlines()[0]})"]) from error
-        relation = parquet_relation(path)
-    else:
-        types = dict.fromkeys(_header(path, settings.separator), "VARCHAR")
-        relation = csv_relation(path, types, settings.separator)
-    # Times without a zone are read as they stand; those with one all come to the same clock.
-    engine.backend.raw_sql("SET TimeZone = 'UTC'")
-    engine.backend.raw_sql(f"CREATE OR REPLACE TEMP VIEW {view} AS SELECT * FROM {relation}")
-    return engine.backend.table(view)
-
-
-def _header(path: Path, separator: str) -> list[str]:
-    try:
-        with (
-            gzip.open(path, "rt", encoding="utf-8-sig")
-            if path.suffix == ".gz"
-            else path.open(encoding="utf-8-sig") as file
-        ):
-            names = [name.strip() for name in next(csv.reader(file, delimiter=separator), [])]
-            blank = not any(names)
-            names = [name or f"column {i}" for i, name in enumerate(names, 1)]  # pandas and R leave the index nameless
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
-        raise Problems(path.name, [f"cannot be read ({error})"]) from error
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if blank or repeated:
-        what = f"two columns are called {repeated[0]!r}" if repeated else "there is no line with the columns' names"
+    names = header_of(path, settings.separator)
+    if is_parquet(path):
+        return engine.open(path, lambda file: sql.select(sql.parquet_relation(file)), view)
+    if not any(names):
+        raise Problems(path.name, ["there is no line with the columns' names; name each column once in the first line"])
+    names = [name or f"column {i}" for i, name in enumerate(names, 1)]  # pandas and R leave the index nameless
+    if twice := repeated(names):
+        what = f"two columns are called {listed(twice)}"
         raise Problems(path.name, [f"{what}; name each column once in the first line"])
-    return names
+    types = dict.fromkeys(names, "VARCHAR")
+    return engine.open(path, lambda file: sql.select(sql.csv_relation(file, types, settings.separator)), view)
 
 
 def _needed(settings: TableSettings, main: Any) -> list[str]:
@@ -168,10 +142,7 @@ def _needed(settings: TableSettings, main: Any) -> list[str]:
 
 def _kept(engine: Files, table: Any, name: str, path: Path) -> Any:
     """The file, read once; from here on nothing can be wrong with the file itself."""
-    try:
-        kept = engine.keep(table, name)
-    except duckdb.Error as error:
-        raise Problems(path.name, [f"cannot be read ({str(error).strip().splitlines()[0]})"]) from error
+    kept = engine.keep(table, name)
     if not kept.count().to_pyarrow().as_py():
         raise TimeDiffError(f"{path.name} has no rows.")
     return kept
@@ -221,7 +192,7 @@ def _unheard(main: Any, settings: TableSettings, entries: Sequence[TableFeature]
     names = main[settings.variable].cast("string")
     known = {str(name) for name in main.select(name=names).distinct().to_pyarrow()["name"].to_pylist()}
     return [
-        f"no row has the variable {entry.place!r}; {_nearest(entry.place, sorted(known))}"
+        f"no row has the variable {entry.place!r}; column {settings.variable!r} has {cells(sorted(known))}"
         for entry in entries
         if known and entry.place not in known
     ]
@@ -284,4 +255,4 @@ def _placed(stay_id: Array, keys: Array, values: Array) -> Array:
 
 def _nearest(name: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(map(repr, list(known)[:8]))}"
+    return f"did you mean {close[0]!r}?" if close else f"there are {listed(known, most=8)}"

@@ -6,6 +6,8 @@ from typing import Any
 
 import ibis
 
+from timediff.errors import listed
+from timediff.runtime.cell_values import cell
 from timediff.sources.extraction import many
 from timediff.sources.table_settings import UNITS, TableFeature, TableSettings
 
@@ -67,7 +69,7 @@ def value_of(raw: Any, entry: TableFeature, settings: TableSettings, home: str) 
         given = raw.cast("string") if textual else number
         index = ibis.cases(*((given == c, ibis.literal(float(i))) for i, c in enumerate(feature.classes)))
         absent = ibis.literal(False) if textual else number.isnan().fill_null(False)
-        expected = f"one of its classes ({', '.join(map(str, feature.classes))})"
+        expected = f"one of its classes ({listed(feature.classes, most=8)})"
         return Reading(label, raw, index, raw.notnull() & index.isnull() & ~absent, expected)
     wrong = raw.notnull() & (number.isnull() | number.isinf())
     value = ibis.ifelse(number.isnan(), ibis.null(), number)
@@ -100,7 +102,7 @@ def wrong(table: Any, readings: Sequence[Reading], stay: Reading) -> list[str]:
         counts |= {f"count_{i}": reading.wrong.sum(), f"example_{i}": text.min(where=reading.wrong)}
     row = table.agg(**counts).to_pyarrow().to_pylist()[0]
     found = [
-        f"{reading.label}: {many(row[f'count_{i}'], 'value')}, such as {row[f'example_{i}']!r}; "
+        f"{reading.label}: {many(row[f'count_{i}'], 'value')}, such as {cell(row[f'example_{i}'])}; "
         f"expected {reading.expected}"
         for i, reading in enumerate(readings)
         if row[f"count_{i}"]

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from timediff.data.schema import Feature, Kind, Role, Schema, Scope, Split
+from timediff.data.schema import MOST_STEPS, Feature, Kind, Role, Schema, Scope, Split
 from timediff.sources.grid import Rule, rule_problems, step_problems, step_seconds
+from timediff.sources.setting_checks import MOST_HOURS, CheckedSettings, beyond, schema_problems
 from timediff.sources.variables import Limits
 
 TICKS = 1_000_000  # times are counted in microseconds: whole numbers, at which a step begins exactly
@@ -38,7 +39,7 @@ class TableFeature(Limits):
 
 
 @dataclass(frozen=True)
-class TableSettings:
+class TableSettings(CheckedSettings):
     layout: Literal["long", "wide"]
     stay: str  # the column that says whose row it is
     time: str  # the column that says when
@@ -83,4 +84,8 @@ class TableSettings:
             found += rule_problems(f"feature {feature.name!r}", feature.rule)
         if len(self.separator) != 1:
             found.append(f"separator is {self.separator!r}; expected one character")
-        return found + step_problems(self.step)
+        elif ord(self.separator) > 127 or self.separator in '"\n\r\0':
+            found.append(f"separator is {self.separator!r}; expected a character such as , or ;")
+        found += step_problems(self.step) + beyond({"steps": self.steps}, 1, MOST_STEPS)
+        found += beyond({"hours": self.hours}, 0, MOST_HOURS)
+        return found or schema_problems(lambda: self.schema)

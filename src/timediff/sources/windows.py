@@ -3,9 +3,7 @@
 TimeGAN reverses the rows and takes the windows that start at 0 … N − length − 1, one fewer than there are; so do we.
 """
 
-import gzip
 import io
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,29 +14,40 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
-from timediff.data.schema import Feature, Schema, Split
+from timediff.data.schema import MOST_STEPS, Feature, Schema, Split
 from timediff.errors import Problems, TimeDiffError
 from timediff.runtime.progress import Progress, silent
-from timediff.sources.base import Source, bundled
+from timediff.sources.base import Source, bundled, local
+from timediff.sources.driver_messages import arrow_reason
 from timediff.sources.extraction import Extraction, File, fingerprint
+from timediff.sources.gzip_files import is_gzip, read_gzip
+from timediff.sources.setting_checks import CheckedSettings, beyond, schema_problems
 
 START = "start"
+MOST_BYTES = 2**30  # of the table, unpacked
 
 
 @dataclass(frozen=True)
-class WindowSettings:
+class WindowSettings(CheckedSettings):
     file: str  # its name, where SOURCE is a folder
     step: str  # between rows, such as "1d"
     window: int  # rows of a window
     leave_out: tuple[str, ...] = ()  # columns
     test: float = 0.2
 
+    def problems(self) -> list[str]:
+        found = beyond({"window": self.window}, 1, MOST_STEPS)
+        if not self.file or Path(self.file).name != self.file:
+            found.append(f"file is {self.file[:40]!r}; expected the name of a file")
+        one = (Feature("series", "continuous"),)
+        return found or schema_problems(lambda: Schema(one, self.window, self.step, Split(self.test)))
+
 
 class Windows(Source[WindowSettings]):
     settings = WindowSettings
 
     def extract(self, source: str, settings: WindowSettings, progress: Progress = silent) -> Extraction:
-        path = find(Path(source), settings.file)
+        path = find(local(source), settings.file)
         content = path.read_bytes()
         series = _series(path, content, settings)
         rows = len(next(iter(series.values())))
@@ -79,15 +88,14 @@ def find(path: Path, name: str) -> Path:
 
 def _series(path: Path, content: bytes, settings: WindowSettings) -> dict[str, Floats]:
     """The columns that are kept, in the file's order."""
-    try:
-        text = gzip.decompress(content) if path.suffix == ".gz" else content
-    except (OSError, EOFError, zlib.error) as error:
-        raise TimeDiffError(f"{path} is not a whole .gz file ({error}); copy it again.") from error
+    text = read_gzip(path, MOST_BYTES) if is_gzip(path) else content
     header = text.partition(b"\n")[0].decode(errors="replace").strip().lstrip("\ufeff")
     names = [name.strip().strip('"') for name in header.split(",")]
     if unknown := [name for name in settings.leave_out if name not in names]:
         raise Problems(str(path), [f"there is no column {name!r} to leave out" for name in unknown])
     kept = [name for name in names if name not in settings.leave_out]
+    if not kept:
+        raise Problems(str(path), ["every column is left out; keep at least one"])
     if repeated := sorted({name for name in kept if kept.count(name) > 1}):
         raise Problems(str(path), [f"the column {name!r} is there twice" for name in repeated])
     try:
@@ -97,8 +105,8 @@ def _series(path: Path, content: bytes, settings: WindowSettings) -> dict[str, F
             convert_options=csv.ConvertOptions(column_types=dict.fromkeys(kept, pa.float64()), include_columns=kept),
         )
     except pa.ArrowException as error:
-        reason = str(error).splitlines()[0]
-        raise TimeDiffError(f"{path}: a column holds more than numbers ({reason}); name it in leave_out.") from error
+        why = arrow_reason(error, names)
+        raise TimeDiffError(f"{path}: a column holds more than numbers ({why}); name it in leave_out.") from error
     return {name: _numbers(table[name]) for name in kept}
 
 
