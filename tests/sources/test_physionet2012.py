@@ -16,6 +16,7 @@ from helpers.data import DATA
 from timediff.data.cohort import read_cohort
 from timediff.errors import TimeDiffError
 from timediff.sources.extraction import Extraction
+from timediff.sources.physionet_files import require_numbers
 from timediff.sources.registry import resolve, source
 
 REAL = DATA / "physionet2012"
@@ -283,3 +284,10 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     assert "is not a readable zip" in told(folder / "set.zip")
     only = write(tmp_path / "y", {1: []})
     assert "no stay is left after the rule 'at least one measurement'" in told(only)
+
+
+def test_a_parquet_file_with_a_column_twice_is_refused(tmp_path: Path) -> None:
+    table = pa.table([[1], ["HR"], [1.0], [2.0]], names=["RecordID", "Parameter", "Value", "Value"])
+    pq.write_table(table, tmp_path / "set-a.parquet")
+    with pytest.raises(TimeDiffError, match="the column Value is there twice"):
+        require_numbers(tmp_path / "set-a.parquet", {"RecordID": True, "Value": True})

@@ -108,3 +108,11 @@ def test_a_checkpoint_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: 
     found = checkpoints.newest(pytest.fail)
     assert found is not None
     assert torch.equal(found.parts["model"]["w"], torch.ones(3))
+
+
+def test_what_a_killed_process_was_writing_is_removed_by_the_next(tmp_path: Path) -> None:
+    abandoned = tmp_path / ".step-000000003.partial-1"
+    abandoned.mkdir()
+    (abandoned / "model.safetensors").touch()
+    Checkpoints(tmp_path).write(7, {"model": {"w": torch.ones(2)}})
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000000007"]

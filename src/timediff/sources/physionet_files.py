@@ -2,6 +2,7 @@
 
 import io
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -37,9 +38,11 @@ def exact(column: Any) -> Any:
 def require_numbers(path: Path, wanted: Mapping[str, bool]) -> None:
     """Checks a Parquet file's columns; those with True hold numbers."""
     schema = parquet_schema(path)
-    found = [f"there is no column {name}" for name in wanted if name not in schema.names]
+    counts = Counter(schema.names)
+    found = [f"there is no column {name}" for name in wanted if not counts[name]]
+    found += [f"the column {name} is there twice" for name in wanted if counts[name] > 1]
     for name, numeric in wanted.items():
-        if numeric and name in schema.names:
+        if numeric and counts[name] == 1:
             kind = schema.field(name).type
             if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
                 found.append(f"the column {name} is {kind}; expected numbers")

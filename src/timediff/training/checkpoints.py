@@ -42,7 +42,8 @@ class Checkpoints:
         target = self.folder / _name(step)
         partial = self.folder / f".{target.name}.partial-{os.getpid()}"
         with explained(target, kept="The checkpoints before it are kept, and --resume goes on from there"):
-            shutil.rmtree(partial, ignore_errors=True)
+            for abandoned in self.folder.glob(".step-*.partial-*"):  # of killed processes: one alone writes here
+                shutil.rmtree(abandoned, ignore_errors=True)
             partial.mkdir(parents=True)
             try:
                 for name, tensors in parts.items():
