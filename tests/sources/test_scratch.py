@@ -71,13 +71,35 @@ def test_a_signal_removes_it(number: signal.Signals, temporary: Path) -> None:
 
 
 def test_other_folders_and_links_are_left_alone(temporary: Path) -> None:
-    (temporary / f"{PREFIX}of-someone").mkdir()
+    (temporary / "timediff-notes").mkdir()
     (temporary / "elsewhere").mkdir()
-    (temporary / "elsewhere" / "lock").touch()
+    (temporary / "elsewhere" / "notes").touch()
     (temporary / f"{PREFIX}link").symlink_to(temporary / "elsewhere")
     remove_abandoned()
     assert len(list(temporary.iterdir())) == 3
-    assert (temporary / "elsewhere" / "lock").exists()
+    assert (temporary / "elsewhere" / "notes").exists()
+
+
+def test_one_that_was_killed_before_it_held_its_lock_goes_too(temporary: Path) -> None:
+    (temporary / f"{PREFIX}new").mkdir()
+    remove_abandoned()
+    assert not list(temporary.iterdir())
+
+
+def test_a_folder_taken_for_abandoned_before_it_was_locked_is_not_used(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tempfile.mkdtemp
+
+    def removed_at_once(**options: str) -> str:
+        folder = made(**options)
+        monkeypatch.setattr(tempfile, "mkdtemp", made)
+        remove_abandoned()
+        return folder
+
+    monkeypatch.setattr(tempfile, "mkdtemp", removed_at_once)
+    with scratch() as folder:
+        assert folder.is_dir()
 
 
 def test_sigterm_is_what_it_was_afterwards(temporary: Path) -> None:

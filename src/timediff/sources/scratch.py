@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-PREFIX = "timediff-"
-LOCK = "lock"  # held by the process that uses the folder: the system lets go of it when the process ends
+PREFIX = "timediff-scratch-"
 
 
 @contextmanager
@@ -19,36 +18,54 @@ def scratch() -> Iterator[Path]:
     """A folder in the temporary folder; what killed processes have left there is removed first."""
     remove_abandoned()
     with _ended_by_signals():
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-        handle = -1
+        folder, handle = _locked_folder()
         try:
-            handle = os.open(folder / f"new-{LOCK}", os.O_CREAT | os.O_RDWR, 0o600)
-            _lock(handle)
-            (folder / f"new-{LOCK}").rename(folder / LOCK)  # so nobody sees a lock that is not held yet
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-            if handle >= 0:
-                os.close(handle)
+            os.close(handle)
+
+
+def _locked_folder() -> tuple[Path, int]:
+    """A new folder that this process holds a lock on; the system lets go of it when the process ends."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+        handle = -1
+        try:
+            handle = _locked(folder)
+            if folder.exists():  # until it was locked, another process could take it for abandoned
+                return folder, handle
+        except (BlockingIOError, FileNotFoundError):
+            pass
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        if handle >= 0:
+            os.close(handle)
 
 
 def remove_abandoned() -> None:
-    """Removes our folders whose process is gone."""
+    """Removes our folders whose process is gone: those that nobody holds a lock on."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         with suppress(OSError):
             if folder.is_symlink() or folder.stat().st_uid != os.getuid():
                 continue
-            handle = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW)
+            handle = _locked(folder)
             try:
-                _lock(handle)
                 shutil.rmtree(folder, ignore_errors=True)
             finally:
                 os.close(handle)
 
 
-def _lock(handle: int) -> None:
-    """Raises OSError where another process has it."""
-    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+def _locked(folder: Path) -> int:
+    """The folder itself, open and locked; OSError where another process has it."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
 
 
 @contextmanager
