@@ -20,8 +20,8 @@ import numpy as np
 import torch
 
 from timediff import __version__
-from timediff.evaluation.classifiers import gru_classifiers as grus
-from timediff.evaluation.classifiers.gru_classifiers import Recipe, Repetition, train_and_measure
+from timediff.evaluation.classifiers import series_classifiers as grus
+from timediff.evaluation.classifiers.series_classifiers import Recipe, Repetition, train_and_measure
 from timediff.evaluation.metrics import discriminative, predictive
 
 STEPS, CHANNELS = 25, 15

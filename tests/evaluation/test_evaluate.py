@@ -197,7 +197,15 @@ def test_the_papers_classifier_compares_with_training_stays_in_the_papers_protoc
     from timediff.evaluation.metrics import discriminative as module
 
     seen = []
-    monkeypatch.setattr(module, "discriminative", lambda real, other, **_: seen.append((len(real), len(other))) or [])
+
+    class Recorded(module.Panel):
+        def train(self, progress):
+            seen.append(self.sizes)
+
+        def scores(self):
+            return []
+
+    monkeypatch.setattr(module, "Panel", Recorded)
     evaluate(TRAIN, TEST, FRESH, only=["discriminative"], protocol="paper")
     assert seen == [(len(TRAIN), len(TEST)), (len(TRAIN), len(FRESH))]
     seen.clear()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from timediff.data.arrays import Floats
 from timediff.data.cohort import Cohort
 from timediff.evaluation.inputs.view import Scaling, View
 from timediff.evaluation.settings import EvaluationSettings
@@ -14,6 +15,7 @@ from timediff.runtime.seeding import stream
 
 if TYPE_CHECKING:
     from timediff.evaluation.classifiers.label_classifiers import Trained
+    from timediff.evaluation.inputs.stay_statistics import StayStatistics
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,18 @@ class Case:
         from timediff.evaluation.classifiers.label_classifiers import Trained
 
         return Trained(self.train)
+
+    @cached_property
+    def statistics(self) -> "StayStatistics":
+        """Statistics of single stays, for classifiers; what they look for is found in training stays."""
+        from timediff.evaluation.inputs.stay_statistics import StayStatistics
+
+        return StayStatistics(self.train, self.settings.seed)
+
+    @cached_property
+    def test_table(self) -> Floats:
+        """The statistics of held-out stays."""
+        return self.statistics.table(self.test)
 
     def stand_in(self, count: int) -> Cohort:
         """Training stays in place of so many synthetic ones."""

@@ -15,6 +15,7 @@ from timediff.report.gallery import augmentation, galleries, placed
 from timediff.report.interactive import SCRIPT, STYLE
 from timediff.report.meanings import ASKED, OTHER, QUESTIONS, families, find_metric, meaning
 from timediff.report.page import cell, document, facts_table, header, plotly_is_here, section, table
+from timediff.report.panel_tables import panel
 from timediff.report.score_tables import best, matrix, side_by_side
 from timediff.report.verdicts import RULES, Verdict, verdicts
 from timediff.runtime.files import explained, write_atomically
@@ -180,7 +181,7 @@ def _tsrtr(scores: Mapping[str, Sequence[Score]], numbers: "count[int]") -> str:
 
 
 # What is better shown in another way than `_plain`.
-LAYOUTS: dict[str, Layout] = {"tstr": _tstr, "tsrtr": _tsrtr}
+LAYOUTS: dict[str, Layout] = {"discriminative": lambda scores, numbers: panel(scores), "tstr": _tstr, "tsrtr": _tsrtr}
 
 
 def _by_generator(scores: Mapping[str, Sequence[Score]], row: Callable[[Score], str], heading: str) -> str:

@@ -1,8 +1,8 @@
-"""Classifiers and regressors of series: small GRUs, one a repetition, each with its own weights, split and batches.
+"""Classifiers and regressors of series: small networks, one a repetition, each with its own weights, split, batches.
 
-On an accelerator all repetitions train side by side, as one GRU of R · H units whose weight matrices are
-block-diagonal: a network of a few units leaves the device idle, and one call serves all. On the CPU each has a core of
-its own. Both ways give the same networks.
+On an accelerator all repetitions train side by side, as one network (`parallel_networks`): a network of a few units
+leaves the device idle, and one call serves all. On the CPU each has a core of its own. Both ways give the same
+networks.
 """
 
 import threading
@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from timediff.data.arrays import Floats
+from timediff.evaluation.classifiers.parallel_networks import Recipe, parallel
 from timediff.runtime import seeding
 from timediff.runtime.progress import Progress, part, silent
 
@@ -27,21 +28,9 @@ Index = npt.NDArray[np.int64]
 Compare = Callable[[Tensor, Tensor], Tensor]  # outputs and targets, (L, B, R, T) → the same shape
 CHECK = 20  # iterations from one look at the validation stays to the next
 GAIN = 1e-3  # by which a validation loss must be lower than the lowest before
+PARTS = 1000  # of a piece of work, in its progress
 ROWS = 4096  # stays at a time, over all repetitions
 SPLIT, WEIGHTS, BATCHES, BOOTSTRAP = range(4)  # what a stream of random numbers is for
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What a network is, and how it is trained."""
-
-    hidden: int
-    layers: int = 1
-    reads: Literal["last", "summary", "every step"] = "last"  # what the linear head sees
-    iterations: int = 2000
-    batch: int = 128  # stays from each pool
-    rate: float = 1e-3
-    patience: int | None = None  # looks at the validation stays without a lower loss before it stops; None = never
 
 
 @dataclass(frozen=True)
@@ -77,60 +66,6 @@ def bootstrap_stream(seed: int) -> np.random.Generator:
     return seeding.stream("evaluation", seed, 0, BOOTSTRAP)
 
 
-class ParallelGRUs(nn.Module):
-    """R GRUs as one network, `(L, B, R · C)` → `(L or 1, B, R, outputs)`; none sees what another one does."""
-
-    def __init__(self, recipe: Recipe, inputs: int, outputs: int, rngs: Sequence[np.random.Generator]) -> None:
-        super().__init__()
-        self.recipe, self.count = recipe, len(rngs)
-        R, H = self.count, recipe.hidden
-        features = 2 * H + 2 * inputs if recipe.reads == "summary" else H
-        # Without PyTorch's own initial weights, which would come from its global state.
-        self.gru = nn.GRU(R * inputs, R * H, recipe.layers, device="meta").to_empty(device="cpu")
-        self.head = nn.Parameter(torch.empty(R, features, outputs))
-        self.bias = nn.Parameter(torch.empty(R, outputs))
-        with torch.no_grad():
-            for name, parameter in self.named_parameters():
-                bound = (features if name in ("head", "bias") else H) ** -0.5
-                parameter.zero_()
-                for block, rng in zip(self.blocks(name, parameter), rngs, strict=True):
-                    block.copy_(torch.from_numpy(rng.uniform(-bound, bound, tuple(block.shape))))
-                if "weight" in name and R > 1:
-                    self._keep_apart(name, parameter)
-
-    def blocks(self, name: str, values: Tensor) -> list[Tensor]:
-        """Each network's own part of a parameter (or of a tensor of its shape), as views."""
-        R, H = self.count, self.recipe.hidden
-        if name in ("head", "bias"):
-            return list(values)
-        if "bias" in name:
-            return list(values.view(3, R, H).unbind(1))
-        whole = values.view(3, R, H, R, -1)  # gates, networks, units, networks, inputs
-        return [whole[:, r, :, r] for r in range(R)]
-
-    def _keep_apart(self, name: str, weight: nn.Parameter) -> None:
-        """Entries between networks start at zero and have no gradient, so Adam leaves them at zero."""
-        mask = torch.zeros_like(weight)
-        for block in self.blocks(name, mask):
-            block.fill_(1.0)
-        self.register_buffer(name.replace(".", "_") + "_mask", mask, persistent=False)
-        weight.register_hook(  # type: ignore[no-untyped-call]
-            lambda gradient: gradient * getattr(self, name.replace(".", "_") + "_mask")
-        )
-
-    def forward(self, series: Tensor) -> Tensor:
-        states, _ = self.gru(series)
-        states = states.view(*states.shape[:2], self.count, -1)  # (L, B, R, H)
-        if self.recipe.reads == "last":
-            states = states[-1:]
-        elif self.recipe.reads == "summary":
-            # Means of |Δx| and |Δ²x|: how rough a series is shows in few stays, and a GRU needs many to find it.
-            own = series.view(*series.shape[:2], self.count, -1)  # (L, B, R, C)
-            rough = [own.diff(n, dim=0).abs().sum(dim=0, keepdim=True) / len(own) for n in (1, 2)]
-            states = torch.cat([states.mean(dim=0, keepdim=True), states[-1:], *rough], dim=3)
-        return torch.einsum("lbrf,rft->lbrt", states, self.head) + self.bias
-
-
 def train_and_measure(
     recipe: Recipe,
     series: npt.NDArray[np.float32],
@@ -142,11 +77,13 @@ def train_and_measure(
     seed: int,
     device: str = "cpu",
     side_by_side: bool | None = None,
+    first: int = 0,
     progress: Progress = silent,
 ) -> list[Floats]:
     """Trains one network a repetition; for each, the mean over steps and outputs of `measure`, by held-out stay.
 
-    `series` (N, L, C) and `targets` (N, 1 or L, T) hold all stays; repetitions say which are used for what.
+    `series` (N, L, C) and `targets` (N, 1 or L, T) hold all stays; repetitions say which are used for what. `first` is
+    the number of the first of them, from which its streams of random numbers follow.
     """
     if side_by_side is None:
         side_by_side = torch.device(device).type == "cuda"
@@ -158,7 +95,8 @@ def train_and_measure(
 
     def trained(number: int, progress: Progress) -> list[Floats]:
         group = groups[number]
-        trainer = _Trainer(recipe, data, wanted, [repetitions[r] for r in group], group, loss, seed)
+        numbers = [first + r for r in group]
+        trainer = _Trainer(recipe, data, wanted, [repetitions[r] for r in group], numbers, loss, seed)
         trainer.train(lambda iteration: progress(iteration, recipe.iterations))
         return list(trainer.measured(np.stack([repetitions[r].held_out for r in group]), measure))
 
@@ -170,15 +108,15 @@ def train_and_measure(
 
 
 def in_parallel(work: Callable[[int, Progress], T], count: int, progress: Progress) -> list[T]:
-    """`work(0, …)` to `work(count − 1, …)`, of equal length, as many at a time as there are cores."""
-    steps, over = dict.fromkeys(range(count), 0), threading.Event()
+    """`work(0, …)` to `work(count − 1, …)`, as many at a time as there are cores; each is the same part of progress."""
+    steps, over = dict.fromkeys(range(count), 0.0), threading.Event()
 
     def one(number: int) -> T:
         def report(done: int, total: int, **values: float) -> None:
             if over.is_set():
                 raise KeyboardInterrupt
-            steps[number] = done
-            progress(sum(steps.values()), total * count)
+            steps[number] = done / max(total, 1)
+            progress(round(PARTS * sum(steps.values())), PARTS * count)
 
         return work(number, report)
 
@@ -219,7 +157,7 @@ class _Trainer:
         self.loss = loss
         self.batches = [seeding.stream("evaluation", seed, r, BATCHES) for r in which]
         weights = [seeding.stream("evaluation", seed, r, WEIGHTS) for r in which]
-        self.networks = ParallelGRUs(recipe, data.shape[2], targets.shape[2], weights).to(data.device)
+        self.networks = parallel(recipe, data.shape[2], targets.shape[2], weights).to(data.device)
         self.adam = torch.optim.Adam(self.networks.parameters(), lr=recipe.rate, fused=True)
 
     def train(self, report: Callable[[int], None]) -> None:

@@ -6,7 +6,7 @@
 A class of a categorical feature is a channel; of two classes the second is one.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -26,7 +26,7 @@ Single = npt.NDArray[np.float32]
 @dataclass(frozen=True)
 class InputChannel:
     feature: str
-    part: Literal["value", "mask"]
+    part: Literal["value", "mask", "elapsed"]
     level: int | None = None  # a class; None = the value itself
 
 
@@ -72,6 +72,17 @@ class View:
         temporal = {feature.name for feature in self.schema.temporal}
         return self._only([c.part == "value" and c.feature in temporal for c in self.channels])
 
+    @property
+    def with_elapsed(self) -> "View":
+        """Also the time since each feature was last measured, as a fraction of the stay."""
+        masked = [channel.feature for channel in self.channels if channel.part == "mask"]
+        return replace(
+            self,
+            channels=(*self.channels, *(InputChannel(feature, "elapsed") for feature in masked)),
+            shift=np.concatenate([self.shift, np.zeros(len(masked))]),
+            scale=np.concatenate([self.scale, np.full(len(masked), 0.25 * self.schema.steps)]),
+        )
+
     def without(self, feature: str) -> "View":
         return self._only([channel.feature != feature for channel in self.channels])
 
@@ -89,6 +100,8 @@ class View:
             raw = np.asarray(cohort.values(channel.feature), np.float64).reshape(len(cohort), -1)
             if channel.part == "mask":
                 values: Array = np.isnan(raw)
+            elif channel.part == "elapsed":
+                values = elapsed(np.isnan(raw))
             else:
                 if channel.feature not in filled:
                     filled = {channel.feature: self._filled(channel.feature, raw)}  # the last one is enough
@@ -111,6 +124,12 @@ class View:
 
             values = carried(values)
         return np.where(np.isnan(values), self.fill[name], values)
+
+
+def elapsed(missing: Array) -> Floats:
+    """Steps since the last measurement, or since the step before the first one, (N, L)."""
+    steps = np.broadcast_to(np.arange(missing.shape[1]), missing.shape)
+    return np.asarray(steps - np.maximum.accumulate(np.where(missing, -1.0, steps), axis=1), np.float64)
 
 
 def windows(schema: Schema) -> bool:

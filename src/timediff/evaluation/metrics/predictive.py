@@ -64,7 +64,8 @@ def predictive(
     progress: Progress = silent,
 ) -> list[Score]:
     """Mean absolute error on `test_series` one step ahead, after training on `train_series`; both (N, L, C)."""
-    from timediff.evaluation.classifiers import gru_classifiers as grus
+    from timediff.evaluation.classifiers import series_classifiers as classifiers
+    from timediff.evaluation.classifiers.parallel_networks import Recipe
 
     if why := _why_not(train_series, test_series, target):
         return [unavailable("predictive", "error", why, classifier=target)]
@@ -73,10 +74,10 @@ def predictive(
     seen = channels if target == "vector" else channels - 1
     wanted = 0 if target == "vector" else channels - 1
     train = np.arange(len(train_series))
-    stays = grus.Repetition(pools=(train,), held_out=len(train) + np.arange(len(test_series)))
-    error = grus.absolute_error if target == "vector" else grus.sigmoid_absolute_error
-    errors = grus.train_and_measure(
-        grus.Recipe(max(channels // 2, 1), reads="every step", iterations=iterations),
+    stays = classifiers.Repetition(pools=(train,), held_out=len(train) + np.arange(len(test_series)))
+    error = classifiers.absolute_error if target == "vector" else classifiers.sigmoid_absolute_error
+    errors = classifiers.train_and_measure(
+        Recipe(max(channels // 2, 1), reads="every step", iterations=iterations),
         everything[:, :-1, :seen],
         everything[:, 1:, wanted:],
         [stays] * repetitions,
@@ -88,7 +89,7 @@ def predictive(
     )
     value, std = mean_and_std([float(by_stay.mean()) for by_stay in errors])
     by_stay = np.mean(errors, axis=0)
-    rng, n = grus.bootstrap_stream(seed), len(by_stay)
+    rng, n = classifiers.bootstrap_stream(seed), len(by_stay)
     low, high = interval(bootstrap(lambda: np.asarray(resample(n, rng) @ by_stay / n), RESAMPLES))
     return [Score("predictive", "error", value, classifier=target, n=n, std=std, low=low, high=high)]
 

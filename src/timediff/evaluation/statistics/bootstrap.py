@@ -49,3 +49,15 @@ def centred_interval(value: float, statistics: Array, most: float = math.inf) ->
     low, high = interval(known)
     shift = value - float(known.mean())
     return min(max(0.0, low + shift), most), min(high + shift, most)
+
+
+def interval_of_greatest(values: Floats, statistics: Floats, fraction: float = 0.95) -> tuple[float, float]:
+    """An interval of the greatest of several numbers, (K,), from their common resamples (B, K).
+
+    Every number gets an interval, so wide that all K hold at once in `fraction` of the resamples (the greatest
+    deviation in standard errors decides). So the interval also holds of whichever number was chosen.
+    """
+    deviations = statistics - np.nanmean(statistics, axis=0)
+    errors = np.maximum(np.nanstd(statistics, axis=0), 1e-12)
+    reach = float(np.nanquantile(np.nanmax(np.abs(deviations) / errors, axis=1), fraction))
+    return float(np.max(values - reach * errors)), float(np.max(values + reach * errors))

@@ -1,4 +1,4 @@
-"""GRU classifiers: the same side by side, they miss nothing that is planted, and see nothing where nothing is."""
+"""Classifiers of series: the same side by side, they miss nothing that is planted, and see nothing where nothing is."""
 
 from dataclasses import replace
 
@@ -12,8 +12,9 @@ from sklearn.metrics import roc_auc_score
 
 from helpers.data import DATA
 from timediff.data.cohort import Cohort
-from timediff.evaluation.classifiers import gru_classifiers
-from timediff.evaluation.classifiers.gru_classifiers import ParallelGRUs, Recipe, Repetition, train_and_measure
+from timediff.evaluation.classifiers import series_classifiers
+from timediff.evaluation.classifiers.parallel_networks import Recipe, parallel
+from timediff.evaluation.classifiers.series_classifiers import Repetition, train_and_measure
 from timediff.evaluation.inputs.view import View
 from timediff.evaluation.metrics import discriminative as module
 from timediff.evaluation.metrics.discriminative import HeldOutLogits, discriminative
@@ -64,6 +65,7 @@ def some_repetitions(count: int) -> list[Repetition]:
         Recipe(3, layers=2, reads="summary", iterations=45, batch=16, rate=5e-3, patience=5),
         Recipe(3, layers=2, reads="summary", iterations=400, batch=16, rate=2e-2, patience=1),
         Recipe(2, reads="every step", iterations=45, batch=16),
+        Recipe(3, layers=3, network="convolution", iterations=45, batch=16, rate=5e-3, patience=5),
     ],
 )
 def test_networks_side_by_side_are_those_one_after_the_other(recipe):
@@ -83,8 +85,13 @@ def test_networks_side_by_side_are_those_one_after_the_other(recipe):
     assert not np.allclose(ways[0][0], ways[0][1])
 
 
-def test_no_network_sees_what_another_one_does():
-    networks = ParallelGRUs(Recipe(3, layers=2, reads="summary"), 2, 1, [stream("evaluation", 0, r) for r in range(3)])
+@pytest.mark.parametrize(
+    "recipe",
+    [Recipe(3, layers=2, reads="summary"), Recipe(3, layers=3, network="convolution")],
+    ids=lambda r: r.network,
+)
+def test_no_network_sees_what_another_one_does(recipe):
+    networks = parallel(recipe, 2, 1, [stream("evaluation", 0, r) for r in range(3)])
     series = torch.from_numpy(noise(5, 1, channels=6)).transpose(0, 1).requires_grad_()
     networks(series)[:, :, 1].sum().backward()
     assert series.grad is not None
@@ -101,7 +108,7 @@ def test_classifiers_leave_the_global_random_state_alone():
 # The seed
 
 
-@pytest.mark.parametrize("architecture", ["paper", "strong"])
+@pytest.mark.parametrize("architecture", ["paper", "strong", "convolution"])
 def test_the_seed_decides_everything(architecture, monkeypatch):
     quick(monkeypatch, iterations=60)
     real, synthetic = noise(80, 0), noise(90, 1) + 0.3
@@ -160,6 +167,20 @@ def test_the_two_layer_gru_catches(fault, least, icu, monkeypatch):
     )
     assert auc.value > least
     assert auc.low > 0.5
+
+
+def test_a_convolution_catches_steps_out_of_order(icu, monkeypatch):
+    quick(monkeypatch, iterations=200)
+    view, real, other = icu
+    seen = view.with_elapsed
+    _, auc = discriminative(
+        seen.series(real),
+        seen.series(changed(other, "time shuffled")),
+        seed=0,
+        repetitions=1,
+        architecture="convolution",
+    )
+    assert auc.value > 0.8
 
 
 def test_the_two_layer_gru_catches_flipped_masks_by_the_masks_alone(icu, monkeypatch):
@@ -280,7 +301,7 @@ def test_the_predictor_is_timegans(monkeypatch):
         seen.append(recipe)
         return [np.zeros(60)]
 
-    monkeypatch.setattr(gru_classifiers, "train_and_measure", recorded)
+    monkeypatch.setattr(series_classifiers, "train_and_measure", recorded)
     predictive(noise(60, 0, channels=5), noise(60, 1, channels=5), seed=0, repetitions=1)
     assert seen == [Recipe(2, 1, "every step", iterations=5000, batch=128, rate=1e-3)]
 
@@ -304,10 +325,10 @@ def test_nothing_to_see_is_said():
     assert "needs at least 2" in predictive(one, one, target="scalar", seed=0, repetitions=1)[0].note
 
 
-def test_progress_counts_iterations_of_all_networks_and_ends_complete():
+def test_progress_is_of_all_networks_and_ends_complete():
     seen: list[tuple[int, int]] = []
     predictive(
         noise(60, 0), noise(60, 1), seed=0, repetitions=2, iterations=30, progress=lambda d, t, **_: seen.append((d, t))
     )
     assert seen == sorted(seen)
-    assert seen[-1] == (60, 60)
+    assert seen[-1] == (2000, 2000)

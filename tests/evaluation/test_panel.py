@@ -1,0 +1,180 @@
+"""The panel: faults that a GRU passes are found, by the classifier that is named; real stays are not told apart.
+
+On stays of PhysioNet 2012, because faults of recording can only be planted in records.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from helpers.data import DATA
+from timediff.data.arrays import Floats
+from timediff.data.cohort import Cohort
+from timediff.evaluation.case import Case, Measurement
+from timediff.evaluation.metrics import discriminative as module
+from timediff.evaluation.metrics.discriminative import OnHeldOut, Panel, measure, worst
+from timediff.evaluation.score import Score
+from timediff.evaluation.settings import EvaluationSettings
+from timediff.evaluation.statistics.bootstrap import interval_of_greatest
+from timediff.sources.registry import resolve, source
+from timediff.sources.simulated import simulate
+
+REAL = DATA / "physionet2012"
+real = pytest.mark.skipif(not REAL.is_dir(), reason=f"no {REAL}: put the challenge's files there, or set TIMEDIFF_DATA")
+FEATURES = ("HR", "SBP", "DBP", "MAP")
+
+
+@pytest.fixture(scope="module")
+def records() -> tuple[Cohort, Cohort, Cohort]:
+    """Training, held-out and other stays: 24 hours of heart rate and pressures, statics and outcome."""
+    found = []
+    for name in "ab":
+        whole = source("physionet2012").extract(str(REAL / f"set-{name}.parquet"), resolve("physionet2012")).cohort
+        kept = tuple(f for f in whole.schema.features if f.scope == "static" or f.name in FEATURES)
+        series = {name: whole.series[name] for name in FEATURES}
+        static = {f.name: whole.static[f.name] for f in kept if f.scope == "static"}
+        found.append(
+            replace(whole, schema=replace(whole.schema, features=kept), series=series, static=static).horizon(24)
+        )
+    a, b = found
+    return a.take(np.arange(1000)), b.take(np.arange(3000)), a.take(np.arange(1000, len(a)))
+
+
+def off_the_lattice(cohort: Cohort, rng: np.random.Generator) -> Cohort:
+    return with_series(cohort, HR=cohort.series["HR"] + rng.uniform(-0.4, 0.4, cohort.series["HR"].shape))
+
+
+def repeats_removed(cohort: Cohort, rng: np.random.Generator) -> Cohort:
+    rates = cohort.series["HR"].copy()
+    last = np.full(len(rates), np.nan)
+    for column in rates.T:
+        same = column == last
+        column[same] += rng.choice([-1.0, 1.0], int(same.sum()))
+        last = np.where(np.isnan(column), last, column)
+    return with_series(cohort, HR=rates)
+
+
+def relation_broken(cohort: Cohort, rng: np.random.Generator) -> Cohort:
+    """In a tenth of the rows mean pressure is measured apart from the others."""
+    pressure = cohort.series["MAP"]
+    apart = np.round(pressure + rng.normal(0, 3, pressure.shape))
+    return with_series(cohort, MAP=np.where(rng.random(pressure.shape) < 0.1, apart, pressure))
+
+
+def subgroup_dropped(cohort: Cohort, rng: np.random.Generator) -> Cohort:
+    """Nobody of 85 years or more, an eighth of all."""
+    return cohort.take(~(cohort.static["Age"] >= 85))
+
+
+def with_series(cohort: Cohort, **series: Floats) -> Cohort:
+    return replace(cohort, series={**cohort.series, **series})
+
+
+def trees(train: Cohort, test: Cohort, cohort: Cohort, repetitions: int = 2) -> dict[tuple[str, str], Score]:
+    """What trees alone say of a cohort: scores by number, and by group of statistics or statistic."""
+    case = Case(train, test, EvaluationSettings.quick(repetitions=repetitions, device="cpu"))
+    panel = Panel(Measurement(case, cohort), len(test), len(cohort))
+    panel.add_trees(np.concatenate([case.test_table, case.statistics.table(cohort)]))
+    panel.train(lambda done, total, **values: None)
+    return {(s.what, s.feature or (s.classifier or "").removeprefix("trees: ")): s for s in panel.scores()}
+
+
+@real
+@pytest.mark.parametrize(
+    ("fault", "number", "group", "at_least"),
+    [
+        (off_the_lattice, "auc", "digits, repeats, distinct values", 0.95),
+        (repeats_removed, "auc", "digits, repeats, distinct values", 0.9),
+        (relation_broken, "auc", "relations between features", 0.6),
+        (subgroup_dropped, "uncovered", "static values and outcome", 0.1),
+    ],
+)
+def test_trees_find_what_a_gru_passes(fault, number, group, at_least, records):
+    train, test, other = records
+    found = trees(train, test, fault(other, np.random.default_rng(0)))
+    score = found[number, "trees"]
+    assert score.value > at_least
+    assert score.low > {"auc": 0.5, "uncovered": 0.05}[number]
+    groups = {name: one for (what, name), one in found.items() if what == "group_auc"}
+    assert groups[group].low > 0.5
+
+
+@real
+def test_trees_do_not_tell_real_stays_from_real_ones(records):
+    train, test, other = records
+    found = trees(train, test, other)
+    assert found["auc", "trees"].low <= 0.5 <= found["auc", "trees"].high
+    assert found["uncovered", "trees"].low <= 0.05 <= found["uncovered", "trees"].high
+
+
+@real
+def test_the_statistic_that_betrays_a_cohort_is_named_with_both_values(records):
+    train, test, other = records
+    found = trees(train, test, off_the_lattice(other, np.random.default_rng(0)), repetitions=1)
+    whole = found["whole_stays", "HR: fraction of whole numbers"]
+    assert whole.floor > 0.95
+    assert whole.value < 0.05
+    assert found["mean_statistic", "HR: fraction of whole numbers"].floor > 0.99
+
+
+def test_the_worst_of_the_panel_is_the_headline_and_is_named(monkeypatch):
+    monkeypatch.setattr(module, "recipe", lambda *given: replace(RECIPE(*given), iterations=20))
+    icu = simulate(400, steps=6, seed=0)
+    train, test, other = (icu.take(np.arange(i, 400, 3)) for i in range(3))
+    case = Case(train, test, EvaluationSettings.quick(repetitions=1, device="cpu"))
+    shifted = with_series(other, **{name: values + 0.25 for name, values in other.series.items()})
+    scores = [s for s in measure.measure(Measurement(case, shifted)) if s.what == "auc"]
+    first, *panel = scores
+    assert first.classifier == "worst"
+    assert {s.classifier for s in panel} == {"paper", "strong", "strong, masks alone", "convolution", "trees"}
+    assert first.value == max(s.value for s in panel)
+    assert first.low <= first.value <= first.high
+    assert "trees on statistics of a stay" in first.note
+
+
+RECIPE = module.recipe
+
+
+def test_the_papers_protocol_has_the_papers_classifier_alone(monkeypatch):
+    monkeypatch.setattr(module, "recipe", lambda *given: replace(RECIPE(*given), iterations=20))
+    icu = simulate(300, steps=6, seed=0)
+    train, test, other = (icu.take(np.arange(i, 300, 3)) for i in range(3))
+    case = Case(train, test, EvaluationSettings.quick(repetitions=1, device="cpu", protocol="paper"))
+    assert {s.classifier for s in measure.measure(Measurement(case, other))} == {"paper"}
+
+
+# The interval of the worst
+
+
+def test_the_interval_of_the_greatest_accounts_for_the_choice():
+    """Of five classifiers that only guess, the best seems to see something: its own interval misses .5 too often."""
+    rng, missed, alone = np.random.default_rng(0), 0, 0
+    for _ in range(400):
+        values = rng.normal(0.5, 0.02, 5)
+        resamples = values + rng.normal(0, 0.02, (300, 5))
+        low, high = interval_of_greatest(values, resamples)
+        missed += not low <= 0.5 <= high
+        alone += values.max() - 1.96 * 0.02 > 0.5
+    assert missed / 400 < 0.06
+    assert alone / 400 > 0.08
+
+
+def test_of_one_classifier_it_is_its_own_interval():
+    rng = np.random.default_rng(0)
+    resamples = rng.normal(0.6, 0.02, (2000, 1))
+    low, high = interval_of_greatest(np.array([0.6]), resamples)
+    assert low == pytest.approx(0.6 - 1.96 * 0.02, abs=0.003)
+    assert high == pytest.approx(0.6 + 1.96 * 0.02, abs=0.003)
+
+
+def test_what_lies_beyond_the_other_kind():
+    """A quarter of the real stays is of a kind that is never generated; the others are all alike."""
+    rng = np.random.default_rng(0)
+    logits = np.concatenate([rng.normal(5, 0.1, 500), rng.normal(0, 1, 1500), rng.normal(0, 1, 2000)])
+    is_real = np.repeat([True, False], 2000)
+    tested = OnHeldOut("trees", [logits], [np.arange(4000)], is_real, 0)
+    numbers = {score.what: score for score in tested.scores(tails=True)}
+    assert numbers["uncovered"].value == pytest.approx(0.25 + 0.75 * 0.05, abs=0.02)
+    assert numbers["implausible"].value == pytest.approx(0.05, abs=0.03)
+    assert worst([tested, OnHeldOut("paper", [-logits], [np.arange(4000)], is_real, 0)]).note.endswith("of a stay")
