@@ -1,4 +1,4 @@
-"""Every rival, and TimeDiff, on Stocks and Energy under the paper's protocol, beside the numbers that the paper gives.
+"""Every baseline, and TimeDiff, on Stocks and Energy under the paper's protocol, beside the paper's own numbers.
 
     python benchmarks/baselines.py STOCKS ENERGY --out RESULTS.json [--only timegan fast …] [--classifiers 5] [--jobs 1]
                                    [--seeds 0 1 …] [--set KEY=VALUE …]

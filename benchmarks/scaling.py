@@ -23,10 +23,11 @@ from timediff import __version__
 from timediff.data.batch import Batch, Layout
 from timediff.diffusion.process import Process
 from timediff.generators.sampling import compute_batch
-from timediff.kernels.inference import accelerated, arithmetic
+from timediff.kernels.inference import accelerated
 from timediff.kernels.training import accelerate
 from timediff.runtime import devices
 from timediff.runtime.cuda_graphs import free_memory
+from timediff.runtime.precision import arithmetic
 from timediff.runtime.randomness import Noise, sampling_noise
 from timediff.settings.resolve import resolve
 from timediff.training.loop import train

@@ -3,6 +3,7 @@
 import os
 from dataclasses import replace
 
+import hypothesis
 import numpy as np
 import pytest
 import torch
@@ -13,6 +14,9 @@ if not torch.cuda.is_available():
 from timediff.data.cohort import Cohort
 from timediff.data.schema import Feature, Schema
 from timediff.sources.simulated import simulate
+
+hypothesis.settings.register_profile("timediff", deadline=None)  # other work on the machine is no fault of the code
+hypothesis.settings.load_profile("timediff")
 
 
 @pytest.fixture(scope="session")

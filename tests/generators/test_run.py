@@ -134,7 +134,10 @@ SAID: dict[str, tuple[Callable[[Path], Any], str]] = {
     "digits": (lambda run: (run / "provenance.json").write_text('{"format": ' + "9" * 5000 + "}"), "damaged"),
     "seed as text": (lambda run: _provenance(run, seed="0"), "damaged.*seed is not a whole number"),
     "negative stays": (lambda run: _provenance(run, stays=-1), "damaged.*cannot be"),
-    "unknown generator": (lambda run: _provenance(run, generator="other"), "there is no generator 'other'"),
+    "unknown generator": (
+        lambda run: _provenance(run, generator="other"),
+        "no generator 'other' here. Install the package",
+    ),
 }
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from timediff.kernels import inference
-from timediff.kernels.inference import accelerated, arithmetic, in_slices
+from timediff.kernels.inference import accelerated, in_slices
 from timediff.networks.brnn import BidirectionalRNN
 from timediff.runtime.devices import CPU_CACHE_STEPS
 
@@ -56,31 +56,6 @@ def test_on_a_cpu_the_network_is_called_on_as_many_stays_as_its_cache_holds() ->
     sizes.clear()
     accelerated(network, torch.device("cpu"), 10 * CPU_CACHE_STEPS)(x, t)
     assert sizes == [32, 32, 32, 4]
-
-
-NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="autocast to bfloat16 is of a GPU")
-
-
-@pytest.mark.parametrize(
-    ("precision", "tf32"),
-    [("float32", False), ("tf32", True), ("float16", True), pytest.param("bfloat16", False, marks=NEEDS_GPU)],
-)
-def test_arithmetic_is_as_asked_for_and_as_before_afterwards(precision: Any, tf32: bool) -> None:
-    def state() -> list[bool]:
-        switches = [torch.backends.cudnn, torch.backends.cuda.matmul]
-        return [*(switch.allow_tf32 for switch in switches), torch.is_autocast_enabled("cuda")]
-
-    def fail() -> None:
-        with arithmetic(precision):
-            seen.extend(state())
-            raise ZeroDivisionError
-
-    seen: list[bool] = []
-    before = state()
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert seen == [tf32, tf32, precision == "bfloat16"]
-    assert state() == before
 
 
 @torch.no_grad()

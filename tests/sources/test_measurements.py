@@ -53,6 +53,12 @@ def test_a_rounded_value_is_the_nearest_multiple_and_stays_there(n: int, resolut
     assert np.array_equal(to_resolution(rounded, resolution), rounded)
 
 
+@pytest.mark.parametrize("resolution", [None, 0.1])
+def test_the_largest_numbers_stay_what_they_are(resolution: float | None) -> None:
+    values = np.array([1.7e308, -1e308, nan])
+    assert np.array_equal(to_resolution(values, resolution), values, equal_nan=True)
+
+
 def test_rows_take_their_place_on_the_grid() -> None:
     rows = {"stay_id": np.array([9, 4, 9]), "step": np.array([1, 0, 0])}
     grid = on_grid(np.array([4, 7, 9]), 2, rows, np.array([3.0, 1.0, 2.0]))

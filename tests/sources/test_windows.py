@@ -9,6 +9,7 @@ import pytest
 from conftest import same
 from helpers.data import DATA
 from timediff.data.cohort import read_cohort
+from timediff.data.describe import read_extraction
 from timediff.errors import TimeDiffError
 from timediff.sources.extraction import Extraction
 from timediff.sources.registry import resolve, source
@@ -108,3 +109,21 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     truncated.write_bytes(gzip.compress(path.read_bytes())[:-12])
     with pytest.raises(TimeDiffError, match=r"is not a whole \.gz file"):
         extract("stocks", truncated)
+
+
+@pytest.mark.parametrize("value", ["1e400", "-inf"])
+def test_a_number_that_no_cohort_can_have_is_refused_before_anything_is_written(value: str, tmp_path: Path) -> None:
+    file = made_up(tmp_path / "series.csv")
+    file.write_text(file.read_text() + f"3,{value}\n")
+    with pytest.raises(TimeDiffError, match=r"'Close': .* infinite value"):
+        extract("stocks", file).write(tmp_path / "cohort", "")
+    assert not (tmp_path / "cohort").exists()
+
+
+def test_the_largest_numbers_are_written_and_read_back(tmp_path: Path) -> None:
+    file = made_up(tmp_path / "series.csv")
+    file.write_text(file.read_text() + "3,1e308\n3,-1.7e308\n")
+    extraction = extract("stocks", file)
+    extraction.write(tmp_path / "cohort", "")
+    assert same(read_cohort(tmp_path / "cohort"), extraction.cohort)
+    assert read_extraction(tmp_path / "cohort") is not None

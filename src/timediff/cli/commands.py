@@ -23,7 +23,7 @@ app = typer.Typer(
 )
 
 STOPPED = 130  # the exit code of what was interrupted
-MOST_STAYS = 10**9
+MOST_STAYS = MOST_LENGTH = 10**15  # that are read as numbers; memory and disk say no long before
 MOST_REPETITIONS = 10_000
 
 CohortPath = Annotated[Path, typer.Argument(metavar="COHORT", help="A cohort folder.", show_default=False)]
@@ -122,7 +122,7 @@ def simulate(
     out: NewPath,
     stays: Annotated[int, typer.Option(min=1, max=MOST_STAYS, help="How many.")] = 1000,
     steps: Annotated[
-        int, typer.Option(min=1, max=MOST_STEPS, help="Hours of each stay; the raw layouts have their own.")
+        int, typer.Option(min=1, max=MOST_LENGTH, help="Hours of each stay; the raw layouts have their own.")
     ] = 48,
     raw: Annotated[str | None, typer.Option(metavar="mimic3|mimic4|eicu", help="Write that database's tables.")] = None,
     seed: Seed = 0,
@@ -367,7 +367,7 @@ def sample(
         int | None, typer.Option(min=1, max=MOST_CALLS, help="Network calls; the run's if not given.")
     ] = None,
     length: Annotated[
-        int | None, typer.Option(min=1, max=MOST_STEPS, help="Steps of each stay; as trained if not given.")
+        int | None, typer.Option(min=1, max=MOST_LENGTH, help="Steps of each stay; as trained if not given.")
     ] = None,
     batch: Annotated[int | None, typer.Option(min=1, max=MOST_STAYS, help="Stays computed at once.")] = None,
     precision: Annotated[

@@ -49,7 +49,8 @@ def _described(feature: Feature, values: Array) -> Description:
     if len(observed) == 0:
         return Description(feature, missing, np.nan, np.nan, np.nan, np.nan, {})
     class_rates = {str(name): float((observed == i).mean()) for i, name in enumerate(feature.classes)}
-    low, mean, sd, high = (float(f(observed)) for f in (np.min, np.mean, np.std, np.max))
+    with np.errstate(over="ignore", invalid="ignore"):  # of values near the largest there are
+        low, mean, sd, high = (float(f(observed)) for f in (np.min, np.mean, np.std, np.max))
     return Description(feature, missing, low, mean, sd, high, class_rates)
 
 

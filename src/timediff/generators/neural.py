@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-import torch
 from torch import nn
 
 from timediff.data.batch import Batch
@@ -18,7 +17,7 @@ from timediff.errors import TimeDiffError
 from timediff.generators.base import Generator
 from timediff.generators.fitting import FitRequest, fit_network, fitted_codec, seeded_network
 from timediff.generators.run import Run
-from timediff.generators.sampling import BatchSampler, ComputeBatches, compute_batch
+from timediff.generators.sampling import BatchSampler, Compute, ComputeBatches, compute_batch
 from timediff.runtime import devices
 from timediff.runtime.cuda_graphs import gpu_failures
 from timediff.runtime.prefetch import ahead
@@ -56,11 +55,8 @@ class NeuralGenerator(Generator, Generic[S]):
         """What training minimises; of the first, the loss of held-out stays says when to stop."""
 
     @abstractmethod
-    def sampler(
-        self, network: nn.Module, codec: Codec, device: torch.device, length: int, sampling: Any, say: Say,
-        rows: int | None = None,
-    ) -> BatchSampler:  # fmt: skip
-        """Samples stays of `length` steps; the network computes no more than `rows` of them at once."""
+    def sampler(self, network: nn.Module, codec: Codec, compute: Compute[Any]) -> BatchSampler:
+        """Samples stays of `compute.length` steps; the network computes no more than `compute.rows` at once."""
 
     def prepare(self, network: nn.Module, data: Batch, codec: Codec, say: Say) -> None:
         """What a network takes from the training data before training."""
@@ -154,7 +150,7 @@ class NeuralGenerator(Generator, Generic[S]):
             network = self.fitted.network.to(device)
 
         def make(rows: int | None) -> BatchSampler:
-            return self.sampler(network, codec, device, length, sampling, say, rows)
+            return self.sampler(network, codec, Compute(device, length, sampling, say, rows))
 
         batches = ComputeBatches(
             make, n, seed=seed, skip=skip, length=length, batch=compute_batch(n, length, sampling, device),

@@ -26,6 +26,7 @@ from timediff.runtime.files import new_folder, write_atomically
 from timediff.runtime.manifest import Differences, compared
 from timediff.runtime.parsing import Unreadable, read_json, read_text, read_toml
 from timediff.runtime.progress import Say, unheard
+from timediff.runtime.registry import PLUGINS
 from timediff.runtime.seeding import MAX_SEED
 from timediff.runtime.stored import restored
 from timediff.settings.base import GeneratorSettings, NeuralSettings
@@ -112,6 +113,11 @@ class Run:
             say(f"{path} is not as it was written ({found})")
         elif known.format < HASHED:
             say(f"{path} was written before files of a run were hashed (format {known.format}): it cannot be checked")
+        if known.generator not in GENERATORS:
+            raise TimeDiffError(
+                f"{path} cannot be loaded: there is no generator {known.generator!r} here. Install the package that "
+                f"has it, or name its module in {PLUGINS}."
+            )
         kind = GENERATORS(known.generator).Settings
         try:
             settings_table = read_toml(path / "settings.toml")

@@ -1,18 +1,22 @@
 """Sampling in compute batches of whole blocks; a GPU whose memory is full gets smaller ones."""
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 import torch
+from torch import nn
 
 from timediff.data.batch import Batch
 from timediff.errors import TimeDiffError
-from timediff.kernels.inference import arithmetic
+from timediff.kernels.inference import Denoiser, accelerated
 from timediff.runtime.cuda_graphs import free_memory, gpu_failures, is_out_of_memory
+from timediff.runtime.precision import arithmetic
 from timediff.runtime.progress import Progress, Say
 from timediff.runtime.randomness import BLOCK, Noise, sampling_noise
 from timediff.settings.training import ComputeSettings
 
+C = TypeVar("C", bound=ComputeSettings)
 STEPS_AT_ONCE = 500_000  # stays × steps that keep a GPU busy; a CPU computes a block at a time
 STAYS_EACH = 64  # to a multiprocessor, where Triton kernels are used: a program of each, for 128 stays in one direction
 MEMORY_EACH = 24_000  # bytes of the GPU to a step of these; it takes a third of that, or all where cuDNN has to do it
@@ -25,6 +29,21 @@ class BatchSampler(Protocol):
     def calls(self) -> int: ...
 
     def __call__(self, noise: Noise, tick: Callable[[], None]) -> Batch: ...
+
+
+@dataclass(frozen=True)
+class Compute(Generic[C]):
+    """How a compute batch is computed: where, of how many steps, with which settings."""
+
+    device: torch.device
+    length: int
+    settings: C
+    say: Say
+    rows: int | None = None  # stays that the network computes at once, where memory is short; None = all of a batch
+
+    def accelerated(self, network: nn.Module) -> Denoiser:
+        """The same function as the network, to rounding, as this device computes it soonest."""
+        return accelerated(network, self.device, self.length, self.settings.precision, self.say, self.rows)
 
 
 # A BatchSampler whose network computes no more than so many stays at once; None = all of a batch.

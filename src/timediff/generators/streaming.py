@@ -38,9 +38,10 @@ def sample_to(
         raise TimeDiffError(f"{n} stays to sample; expected at least 1.")
     require_seed(seed)
     steps = length or generator.schema.steps
+    if steps >= 1:
+        _require_room(generator, path, n, steps)
     if not 1 <= steps <= MOST_STEPS:
         raise TimeDiffError(f"length is {length}; expected a whole number from 1 to {MOST_STEPS:,}.")
-    _require_room(generator, path, n, steps)
     place = path.resolve()
     parts = place.parent / f".{place.name}.parts"
     request = {"n": n, "seed": seed, "length": length, "weights": generator.identity, **options}

@@ -1,9 +1,7 @@
 """A trained denoiser as a sampler calls it: a CUDA graph on a GPU, a few stays at a time on a CPU."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -11,14 +9,10 @@ from torch import Tensor, nn
 from timediff.kernels.training import accelerate
 from timediff.runtime.cuda_graphs import Captured, first_line, is_out_of_memory
 from timediff.runtime.devices import CPU_CACHE_STEPS
+from timediff.runtime.precision import Precision, arithmetic
 from timediff.runtime.progress import Say, unheard
 
-Precision = Literal["float32", "tf32", "float16", "bfloat16"]
 Denoiser = Callable[[Tensor, Tensor], Tensor]
-
-
-class AllowsTF32(Protocol):
-    allow_tf32: bool
 
 
 def accelerated(
@@ -78,18 +72,3 @@ def in_slices(network: Denoiser, rows: int) -> Denoiser:
         return torch.cat([network(x[i : i + rows], t[i : i + rows]) for i in range(0, len(x), rows)])
 
     return denoise
-
-
-@contextmanager
-def arithmetic(precision: Precision) -> Iterator[None]:
-    """Of a GPU's products. What is rounded more depends more on the batch, and now and then flips a class."""
-    switches: list[AllowsTF32] = [torch.backends.cudnn, torch.backends.cuda.matmul]
-    before = [switch.allow_tf32 for switch in switches]
-    for switch in switches:
-        switch.allow_tf32 = precision in ("tf32", "float16")  # which keep as many digits
-    try:
-        with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16"):
-            yield
-    finally:
-        for switch, value in zip(switches, before, strict=True):
-            switch.allow_tf32 = value

@@ -5,6 +5,7 @@ import re
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, unquote_plus, urlsplit
 
 HIDDEN = "…"
+KEYWORDS = re.compile(r"(?i)\b(ssl)?password\s*=")  # of PostgreSQL's other form: "host=… user=… password=…"
 ENVIRONMENT = ("PGPASSWORD", "PGSSLPASSWORD")  # variables that hold a password
 
 
@@ -58,7 +59,8 @@ def _parts(rest: str) -> tuple[str, str]:
 
 def is_address(source: str) -> bool:
     """Whether SOURCE names a server or a database rather than a file."""
-    return "://" in source or bool(re.match(r"(postgres|postgresql|duckdb|spark|jdbc|mysql|sqlite):", source))
+    scheme = re.match(r"(postgres|postgresql|duckdb|spark|jdbc|mysql|sqlite):", source)
+    return "://" in source or bool(scheme or KEYWORDS.search(source))
 
 
 def port_is_a_number(source: str) -> bool:

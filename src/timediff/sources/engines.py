@@ -6,6 +6,7 @@ SOURCE is a folder of .csv, .csv.gz or Parquet files (DuckDB in process), `duckd
 
 import hashlib
 import os
+import re
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -29,6 +30,8 @@ from timediff.sources.gzip_files import GRACE, Verification
 from timediff.sources.sql import DUCKDB_TYPES, csv_relation, parquet_relation
 from timediff.sources.table_files import find, header_of, is_parquet, tables_in
 
+# local, local[4], local[*, 2], or hosts with their ports
+SPARK_MASTER = re.compile(r"local(\[[\d*]+(, ?\d+)?\])?|[\w.-]+:\d{1,5}(,[\w.-]+:\d{1,5})*", re.ASCII)
 SPARK_TYPES = {"int64": "long", "float64": "double", "string": "string", "timestamp": "timestamp"}
 
 
@@ -349,11 +352,16 @@ def _folder(path: str) -> Path:
 
 @contextmanager
 def _spark(source: str, rest: str) -> Iterator[Engine]:
+    master, _, query = rest.partition("?")
+    if not SPARK_MASTER.fullmatch(master):  # Spark would print what it cannot read, whatever is in it
+        raise TimeDiffError(
+            f"spark://{HIDDEN}: the master is not one that Spark has; expected local, local[N], local[*], or "
+            "HOST:PORT without a user or a password."
+        )
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise TimeDiffError("reading with Spark needs pyspark: pip install 'timediff[spark]'.") from error
-    master, _, query = rest.partition("?")
     options = parse_qs(query)
     path, schema = options.get("path", [None])[0], options.get("schema", [None])[0]
     if (path is None) == (schema is None):
@@ -361,15 +369,15 @@ def _spark(source: str, rest: str) -> Iterator[Engine]:
     folder = None if path is None else _folder(path)
     # Times in the databases have no zone; any that shifts its clocks would move them.
     os.environ["TZ"] = "UTC"
-    session = (
+    builder = (
         SparkSession.builder.master(master if master.startswith("local") else f"spark://{master}")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "4")
         .config("spark.driver.extraJavaOptions", "-Duser.timezone=UTC")
-        .getOrCreate()
     )
+    session = _opened(source, builder.getOrCreate)
     session.sparkContext.setLogLevel("ERROR")
     yield Spark(source, ibis.pyspark.connect(session), session, folder, schema)
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,7 @@ class Extraction:
         """The cohort folder, with extraction.json in it."""
         from timediff import __version__
 
+        require_finite(self.cohort)
         features = {}
         for record in describe(self.cohort):
             features[record.feature.name] = {
@@ -72,7 +74,7 @@ def fingerprint(files: Iterable[File]) -> str:
 
 def _range(low: float, mean: float, high: float) -> dict[str, float | None]:
     named = {"minimum": low, "mean": mean, "maximum": high}
-    return {name: None if value != value else value for name, value in named.items()}
+    return {name: value if math.isfinite(value) else None for name, value in named.items()}
 
 
 def apply(rules: Mapping[str, Array]) -> tuple[Array, dict[str, int]]:
@@ -97,9 +99,10 @@ def on_grid(stay_id: Array, steps: int, rows: Mapping[str, Array], values: Array
 
 def to_resolution(values: Floats, resolution: float | None) -> Floats:
     """The nearest multiples of the resolution, on which engines agree; without one only the last digits go."""
-    nearest = values if resolution is None else np.round(values / resolution) * resolution
-    rounded: Floats = np.round(nearest, 9)
-    return rounded
+    with np.errstate(over="ignore"):
+        nearest = values if resolution is None else np.round(values / resolution) * resolution
+        rounded: Floats = np.round(nearest, 9)
+    return np.where(np.isinf(rounded), values, rounded)  # so large a value has no such digits
 
 
 def any_measured(series: Mapping[str, Floats]) -> Array:
@@ -118,6 +121,20 @@ def check_bounds(cohort: Cohort) -> None:
                     f"feature {feature.name!r}: {many(count, 'value')} outside its bounds {low:g} to {high:g}; "
                     "widen them, or set above, below or at_most so that such values do not count"
                 )
+    if found:
+        raise Problems("table", found)
+
+
+def require_finite(cohort: Cohort) -> None:
+    """Says which features have values that no cohort can have, such as the 1e400 of a file: it is read as infinite."""
+    found = []
+    for feature in cohort.schema.features:
+        values = cohort.values(feature.name)
+        if values.dtype.kind == "f" and (count := int(np.isinf(values).sum())):
+            found.append(
+                f"feature {feature.name!r}: {many(count, 'infinite value')}, or too large for double precision; "
+                "mend them in the source"
+            )
     if found:
         raise Problems("table", found)
 

@@ -72,9 +72,9 @@ def simulate_to(path: str | Path, stays: int, *, steps: int = 48, seed: int = 0,
     if stays < 1 or steps < 1:
         raise TimeDiffError(f"{stays} stays of {steps} steps to simulate; expected at least 1 of each.")
     require_seed(seed)
-    wanted = schema(steps)  # which says how many steps there may be
     _require_memory(min(stays, BLOCK), steps)
     require_disk(stays * steps * len(VITALS) // VALUES_IN_A_BYTE, Path(path), f"{stays:,} stays of {steps:,} steps")
+    wanted = schema(steps)  # which says how many steps there may be
     with new_folder(Path(path)) as folder, table_writer(folder, wanted) as append:
         done = 0
         for cohort in stream(stays, steps=steps, seed=seed):

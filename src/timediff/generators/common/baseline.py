@@ -13,10 +13,10 @@ from timediff.errors import TimeDiffError
 from timediff.generators.common.columns import Columns
 from timediff.generators.common.settings import BaselineCompute, BaselineSettings
 from timediff.generators.neural import NeuralGenerator
-from timediff.kernels.inference import arithmetic
+from timediff.generators.sampling import Compute
 from timediff.runtime.cuda_graphs import Captured
 from timediff.runtime.devices import CPU_CACHE_STEPS
-from timediff.runtime.progress import Say
+from timediff.runtime.precision import arithmetic
 from timediff.runtime.randomness import Noise
 
 R = TypeVar("R", bound=BaselineSettings)
@@ -37,18 +37,16 @@ class ColumnSampler:
 
     calls = 1
 
-    def __init__(
-        self, network: SamplesColumns, columns: Columns, device: torch.device, length: int, sampling: BaselineCompute,
-        say: Say, rows: int | None,
-    ) -> None:  # fmt: skip
+    def __init__(self, network: SamplesColumns, columns: Columns, compute: Compute[BaselineCompute]) -> None:
+        device, length = compute.device, compute.length
         self._network, self._columns, self._length = network, columns, length
-        self._rows = max(32, CPU_CACHE_STEPS // length) if device.type == "cpu" else rows
+        self._rows = max(32, CPU_CACHE_STEPS // length) if device.type == "cpu" else compute.rows
 
         def generate(*noise: Tensor) -> Tensor:
-            with arithmetic(sampling.precision if device.type == "cuda" else "float32"):
+            with arithmetic(compute.settings.precision if device.type == "cuda" else "float32"):
                 return network.generate(*noise, length=length)
 
-        self._generate = Captured(generate, device, enabled=rows is None, say=say)
+        self._generate = Captured(generate, device, enabled=compute.rows is None, say=compute.say)
 
     def __call__(self, noise: Noise, tick: Callable[[], None]) -> Batch:
         given = self._network.sample_noise(noise, self._length)
@@ -75,9 +73,5 @@ class Baseline(NeuralGenerator[R], Generic[R]):
         assert self.settings.model.hidden is not None
         return self.settings.model.hidden
 
-    def sampler(
-        self, network: nn.Module, codec: Codec, device: torch.device, length: int, sampling: BaselineCompute, say: Say,
-        rows: int | None = None,
-    ) -> ColumnSampler:  # fmt: skip
-        made = cast(SamplesColumns, network)
-        return ColumnSampler(made, Columns(codec), device, length, sampling, say, rows)
+    def sampler(self, network: nn.Module, codec: Codec, compute: Compute[BaselineCompute]) -> ColumnSampler:
+        return ColumnSampler(cast(SamplesColumns, network), Columns(codec), compute)

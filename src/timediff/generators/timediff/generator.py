@@ -12,10 +12,9 @@ from timediff.data.batch import Batch
 from timediff.data.codec import Codec
 from timediff.diffusion.process import Denoiser, Process
 from timediff.generators.neural import NeuralGenerator
+from timediff.generators.sampling import Compute
 from timediff.generators.timediff.network import build_process
 from timediff.generators.timediff.settings import SamplingSettings, TimeDiffSettings
-from timediff.kernels.inference import accelerated
-from timediff.runtime.progress import Say
 from timediff.runtime.randomness import Noise
 from timediff.training.objective import Objective
 
@@ -53,13 +52,9 @@ class TimeDiff(NeuralGenerator[TimeDiffSettings]):
     def objectives(self, codec: Codec) -> tuple[Objective, ...]:
         return (Objective(_loss),)
 
-    def sampler(
-        self, network: nn.Module, codec: Codec, device: torch.device, length: int, sampling: SamplingSettings, say: Say,
-        rows: int | None = None,
-    ) -> DiffusionSampler:  # fmt: skip
+    def sampler(self, network: nn.Module, codec: Codec, compute: Compute[SamplingSettings]) -> DiffusionSampler:
         assert isinstance(network, Process)
-        denoiser = accelerated(network.denoiser, device, length, sampling.precision, say, rows)
-        return DiffusionSampler(network, denoiser, length, sampling)
+        return DiffusionSampler(network, compute.accelerated(network.denoiser), compute.length, compute.settings)
 
 
 def _loss(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
