@@ -169,7 +169,8 @@ def test_a_browser_draws_what_is_chosen_and_prints_all(page: Path, results: Resu
 
 def test_a_heading_sorts_numbers_as_numbers_and_leaves_the_unknown_last(page: Path, tmp_path: Path) -> None:
     script = """
-    const table = document.querySelector('table.matrix'), body = table.tBodies[0];
+    const named = table => table.tHead.textContent.includes('KS distance');
+    const table = [...document.querySelectorAll('table.matrix')].find(named), body = table.tBodies[0];
     const names = () => [...body.rows].map(row => row.cells[0].textContent);
     const column = [...table.tHead.rows[0].cells].findIndex(cell => cell.textContent === 'KS distance');
     const head = table.tHead.rows[0].cells[column], button = head.querySelector('button'), said = {before: names()};

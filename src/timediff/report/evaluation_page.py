@@ -180,8 +180,12 @@ def _tsrtr(scores: Mapping[str, Sequence[Score]], numbers: "count[int]") -> str:
     return content
 
 
+def _panel(scores: Mapping[str, Sequence[Score]], numbers: "count[int]") -> str:
+    return panel(scores) + _legend(scores)
+
+
 # What is better shown in another way than `_plain`.
-LAYOUTS: dict[str, Layout] = {"discriminative": lambda scores, numbers: panel(scores), "tstr": _tstr, "tsrtr": _tsrtr}
+LAYOUTS: dict[str, Layout] = {"discriminative": _panel, "tstr": _tstr, "tsrtr": _tsrtr}
 
 
 def _by_generator(scores: Mapping[str, Sequence[Score]], row: Callable[[Score], str], heading: str) -> str:
