@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from helpers.data import DATA
-from timediff.data.arrays import Floats
+from record_faults import off_the_lattice, relation_broken, repeats_removed, subgroup_dropped, with_series
 from timediff.data.cohort import Cohort
 from timediff.evaluation.case import Case, Measurement
 from timediff.evaluation.metrics import discriminative as module
@@ -39,36 +39,6 @@ def records() -> tuple[Cohort, Cohort, Cohort]:
         )
     a, b = found
     return a.take(np.arange(1000)), b.take(np.arange(3000)), a.take(np.arange(1000, len(a)))
-
-
-def off_the_lattice(cohort: Cohort, rng: np.random.Generator) -> Cohort:
-    return with_series(cohort, HR=cohort.series["HR"] + rng.uniform(-0.4, 0.4, cohort.series["HR"].shape))
-
-
-def repeats_removed(cohort: Cohort, rng: np.random.Generator) -> Cohort:
-    rates = cohort.series["HR"].copy()
-    last = np.full(len(rates), np.nan)
-    for column in rates.T:
-        same = column == last
-        column[same] += rng.choice([-1.0, 1.0], int(same.sum()))
-        last = np.where(np.isnan(column), last, column)
-    return with_series(cohort, HR=rates)
-
-
-def relation_broken(cohort: Cohort, rng: np.random.Generator) -> Cohort:
-    """In a tenth of the rows mean pressure is measured apart from the others."""
-    pressure = cohort.series["MAP"]
-    apart = np.round(pressure + rng.normal(0, 3, pressure.shape))
-    return with_series(cohort, MAP=np.where(rng.random(pressure.shape) < 0.1, apart, pressure))
-
-
-def subgroup_dropped(cohort: Cohort, rng: np.random.Generator) -> Cohort:
-    """Nobody of 85 years or more, an eighth of all."""
-    return cohort.take(~(cohort.static["Age"] >= 85))
-
-
-def with_series(cohort: Cohort, **series: Floats) -> Cohort:
-    return replace(cohort, series={**cohort.series, **series})
 
 
 def trees(train: Cohort, test: Cohort, cohort: Cohort, repetitions: int = 2) -> dict[tuple[str, str], Score]:
