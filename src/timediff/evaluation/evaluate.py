@@ -47,7 +47,7 @@ class Task:
 
     metric: Metric
     given: Measurement
-    number: int = 0  # which of that generator's cohorts
+    number: int = 0  # which of that generator's cohorts; of a floor, how many stays stand in for synthetic ones
 
     @property
     def cost(self) -> float:
@@ -119,9 +119,13 @@ def evaluate(
         whole.figures.extend(measured.figures)
         done += task.cost
         progress(int(1000 * done / total), 1000)
-    floors = found.get((FLOOR, 0), Measured()).scores
+
+    def floored(name: str, number: int, cohort: Cohort) -> list[Score]:
+        floor = found.get((FLOOR, min(len(cohort), len(train))), Measured())
+        return with_floors(found[name, number].scores, floor.scores)
+
     scores_of = {
-        name: combined([with_floors(found[name, i].scores, floors) for i in range(len(several))])
+        name: combined([floored(name, number, cohort) for number, cohort in enumerate(several)])
         for name, several in cohorts.items()
     }
     return Results(
@@ -184,14 +188,21 @@ def _begin(parts: Path, request: str, resume: bool, path: Path) -> None:
 
 
 def _tasks(case: Case, cohorts: Mapping[str, Sequence[Cohort]]) -> Iterator[Task]:
-    """Metric after metric; the floor of each before what it is the floor of."""
-    stand_in = case.stand_in(max(len(cohort) for several in cohorts.values() for cohort in several))
+    """Metric after metric; the floors of each before what they are the floors of.
+
+    A metric that gets its floor here sees as many synthetic stays as training stays can stand in for.
+    """
+    train = len(case.train)
+    compared = {name: [case.some(cohort, train) for cohort in several] for name, several in cohorts.items()}
+    sizes = sorted({len(cohort) for several in compared.values() for cohort in several})
     for metric in map(METRICS, case.settings.metrics):
         if metric.floored:
-            yield Task(metric, Measurement(case, stand_in, FLOOR, floor=True))
-        for name, several in cohorts.items():
+            for size in sizes:
+                most = min(size, len(case.test))
+                yield Task(metric, Measurement(case, case.stand_in(size), FLOOR, floor=True, most=most), size)
+        for name, several in (compared if metric.floored else cohorts).items():
             for number, cohort in enumerate(several):
-                yield Task(metric, Measurement(case, cohort, name), number)
+                yield Task(metric, Measurement(case, cohort, name, most=min(len(cohort), len(case.test))), number)
 
 
 def _within(progress: Progress, before: float, cost: float, whole: float) -> Progress:

@@ -17,7 +17,8 @@ from timediff.evaluation.inputs.view import View
 from timediff.evaluation.registry import Cost, Meaning, metric
 from timediff.evaluation.score import Score, mean_and_std, unavailable
 from timediff.evaluation.statistics.auc import Ranked
-from timediff.evaluation.statistics.bootstrap import Counts, bootstrap, centred_interval, resample
+from timediff.evaluation.statistics.bootstrap import Counts, Units, bootstrap, centred_interval, resample
+from timediff.evaluation.statistics.units import resampling_units, side_by_side
 from timediff.runtime.progress import Progress, part, silent
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def measure(given: Measurement) -> list[Score]:
     classifiers: list[tuple[Architecture, str, View]] = [("paper", "paper", view)]
     if settings.protocol == "paper":  # TimeGAN's classifier sees what the generator was trained on
         real, cohort = given.train, given.test if given.floor else cohort
+        cohort = cohort if given.most is None else given.case.some(cohort, given.most)
     else:
         classifiers.append(("strong", "strong", view))
         if view.masks.channels:
@@ -74,6 +76,7 @@ def measure(given: Measurement) -> list[Score]:
             seen.series(cohort),
             architecture=architecture,
             name=name,
+            units=side_by_side(resampling_units(real), resampling_units(cohort)),
             seed=settings.seed,
             repetitions=settings.repetitions,
             device=given.device,
@@ -106,6 +109,7 @@ def discriminative(
     device: str = "cpu",
     architecture: Architecture = "paper",
     name: str | None = None,
+    units: Units | None = None,
     progress: Progress = silent,
 ) -> list[Score]:
     """|accuracy − 0.5| and AUC of classifiers on stays they were not trained on; both arrays (N, L, C)."""
@@ -127,7 +131,7 @@ def discriminative(
         device=device,
         progress=progress,
     )
-    return _scores(name, logits, [one.held_out for one in several], is_real > 0.5, seed)
+    return _scores(name, logits, [one.held_out for one in several], is_real > 0.5, seed, units)
 
 
 def _why_not(real: npt.NDArray[np.float32], synthetic: npt.NDArray[np.float32]) -> str:
@@ -155,7 +159,12 @@ def split(architecture: Architecture, real: int, synthetic: int, seed: int, repe
 
 
 def _scores(
-    name: str, logits: Sequence[Floats], held_out: Sequence["Index"], is_real: npt.NDArray[np.bool_], seed: int
+    name: str,
+    logits: Sequence[Floats],
+    held_out: Sequence["Index"],
+    is_real: npt.NDArray[np.bool_],
+    seed: int,
+    units: Units | None,
 ) -> list[Score]:
     from timediff.evaluation.classifiers.gru_classifiers import bootstrap_stream
 
@@ -164,7 +173,7 @@ def _scores(
 
     def resampled() -> Floats:
         # A stay that several repetitions held out is drawn for all of them: they are not independent.
-        counts = resample(len(is_real), rng)
+        counts = resample(len(is_real) if units is None else units, rng)
         both = [one.score_and_auc(counts[stays]) for one, stays in zip(tested, held_out, strict=True)]
         return np.asarray(np.mean(both, axis=0), np.float64)
 
