@@ -20,9 +20,10 @@ import numpy as np
 import torch
 
 from timediff import __version__
+from timediff.evaluation.classifiers import discriminators
 from timediff.evaluation.classifiers import series_classifiers as grus
 from timediff.evaluation.classifiers.series_classifiers import Recipe, Repetition, train_and_measure
-from timediff.evaluation.metrics import discriminative, predictive
+from timediff.evaluation.metrics import predictive
 
 STEPS, CHANNELS = 25, 15
 
@@ -75,9 +76,9 @@ def main() -> None:
         "version": __version__,
     }
     for classifier in ("paper", "strong"):
-        recipe = replace(discriminative.recipe(classifier, CHANNELS), patience=None)
+        recipe = replace(discriminators.recipe(classifier, CHANNELS), patience=None)
         recipe = replace(recipe, iterations=arguments.iterations or recipe.iterations)
-        tasks = [discriminative.split(classifier, n, n, 0, r) for r in range(arguments.repetitions)]
+        tasks = [discriminators.split(classifier, n, n, 0, r) for r in range(arguments.repetitions)]
         how = {"loss": grus.cross_entropy, "measure": grus.logit, "device": device}
         results[classifier] = compared(recipe, series, is_real, tasks, how)
     recipe = Recipe(CHANNELS // 2, reads="every step", iterations=arguments.iterations or predictive.ITERATIONS)

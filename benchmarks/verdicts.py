@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from record_faults import FAULTS, with_series
 
+from record_faults import FAULTS, with_series
 from timediff import Cohort, __version__, read_cohort
 from timediff.evaluation.evaluate import evaluate
 from timediff.evaluation.results import Results

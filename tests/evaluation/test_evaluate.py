@@ -1,5 +1,6 @@
 """An evaluation: the same numbers from every door, floors, several cohorts side by side, stopped and gone on with."""
 
+import importlib
 import json
 import math
 import re
@@ -14,6 +15,7 @@ from timediff import evaluation
 from timediff.cli.commands import app
 from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
+from timediff.evaluation.case import Case
 from timediff.evaluation.evaluate import evaluate, evaluate_to
 from timediff.evaluation.inputs.view import View
 from timediff.evaluation.metrics.nnaa import nnaa
@@ -38,7 +40,8 @@ def find(results, generator="synthetic", **about):
 def test_only_one_metric_gives_the_numbers_of_the_function_itself():
     view = View.fit(TRAIN, "strict")
     rows = [view.flat(cohort) for cohort in (TRAIN, TEST, FRESH)]
-    direct = nnaa(*rows, seed=3, repetitions=2)
+    apart = Case(TRAIN, TEST, EvaluationSettings(seed=3)).apart
+    direct = nnaa(*rows, apart=apart, seed=3, repetitions=2)
     results = evaluate(TRAIN, TEST, FRESH, only=["nnaa"], seed=3, repetitions=2)
     assert results.scores["synthetic"] == direct
 
@@ -194,23 +197,61 @@ def test_cohorts_of_different_schemas_say_which_features_differ():
 
 
 def test_the_papers_classifier_compares_with_training_stays_in_the_papers_protocol(monkeypatch):
-    from timediff.evaluation.metrics import discriminative as module
+    from timediff.evaluation.classifiers import panel as module
 
     seen = []
 
     class Recorded(module.Panel):
         def train(self, progress):
-            seen.append(self.sizes)
+            seen.append((int(self.is_real.sum()), int((~self.is_real).sum())))
 
         def scores(self):
             return []
 
     monkeypatch.setattr(module, "Panel", Recorded)
     evaluate(TRAIN, TEST, FRESH, only=["discriminative"], protocol="paper")
-    assert seen == [(len(TRAIN), len(TEST)), (len(TRAIN), len(FRESH))]
+    assert seen == [(len(TRAIN), len(TEST)), (len(TRAIN), len(TEST))]  # of FRESH as many as are held out
     seen.clear()
     evaluate(TRAIN, TEST, FRESH, only=["discriminative"], protocol="strict")
     assert {real for real, _ in seen} == {len(TEST)}
+
+
+@pytest.mark.parametrize("protocol", ["paper", "strict"])
+@pytest.mark.parametrize("name", ["discriminative", "fidelity", "predictive", "subgroups"])
+def test_a_floor_sees_as_many_stays_as_what_stands_beside_it(name, protocol, monkeypatch):
+    """Of synthetic cohorts smaller than the test cohort, between both, and larger than the training cohort."""
+    seen = {}
+    metric = METRICS(name)
+
+    def noted(given):
+        seen.setdefault((given.floor, given.generator), []).append(sizes(given))
+        return []
+
+    def sizes(given):
+        if name == "discriminative":
+            kinds = []
+            module = importlib.import_module("timediff.evaluation.metrics.discriminative")
+            with monkeypatch.context() as patched:
+                patched.setattr(module, "discriminative", lambda a, b, **_: kinds.append(min(len(a), len(b))) or [])
+                metric.measure(given)
+            return kinds
+        return len(given.test), len(given.cohort)
+
+    monkeypatch.setitem(METRICS._parts, name, replace(metric, measure=noted))
+    large = simulate(400, steps=6, seed=3)
+    cohorts = {"small": FRESH.take(np.arange(60)), "middle": FRESH, "large": large}
+    evaluate(TRAIN, TEST, cohorts, only=[name], protocol=protocol)
+    floors = seen[True, "real against real"]
+    assert floors == [one for cohort in cohorts for one in seen[False, cohort]]
+
+
+def test_each_cohort_has_the_floor_of_its_own_size():
+    small = FRESH.take(np.arange(60))
+    together = evaluate(TRAIN, TEST, {"a": [FRESH, OTHER], "b": small}, only=["fidelity"])
+    alone = evaluate(TRAIN, TEST, small, only=["fidelity"])
+    about = {"what": "ks", "feature": "heart_rate"}
+    assert find(together, "b", **about) == find(alone, **about)
+    assert find(together, "a", **about).floor != find(together, "b", **about).floor
 
 
 def test_results_that_are_none_are_refused(tmp_path):

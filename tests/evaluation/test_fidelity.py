@@ -18,8 +18,10 @@ from timediff.evaluation.metrics.fidelity import fidelity
 from timediff.evaluation.metrics.subgroups import fidelity_by_group
 from timediff.evaluation.score import Score
 from timediff.evaluation.statistics import resampling
+from timediff.evaluation.statistics.bootstrap import resample
 from timediff.evaluation.statistics.groups import groups
 from timediff.evaluation.statistics.resampling import Resampled
+from timediff.evaluation.statistics.units import resampling_units
 from timediff.runtime import seeding
 from timediff.sources.simulated import simulate
 
@@ -244,7 +246,7 @@ def test_a_resample_is_the_cohort_of_the_stays_drawn(ward: Cohort, mixed: Cohort
     other = simulate(300, steps=12, seed=4)
     for real, synthetic in ((ward, other), (mixed, mixed.take(np.arange(60)))):
         drawn = [
-            c.take(seeding.stream("evaluation", 7, i).integers(len(c), size=len(c)))
+            c.take(np.repeat(np.arange(len(c)), resample(resampling_units(c), seeding.stream("evaluation", 7, i))))
             for i, c in enumerate((real, synthetic))
         ]
         again, once = scored(*drawn), fidelity(real, synthetic, bootstrap=1, seed=7)

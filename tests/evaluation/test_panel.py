@@ -12,8 +12,10 @@ from helpers.data import DATA
 from record_faults import off_the_lattice, relation_broken, repeats_removed, subgroup_dropped, with_series
 from timediff.data.cohort import Cohort
 from timediff.evaluation.case import Case, Measurement
-from timediff.evaluation.metrics import discriminative as module
-from timediff.evaluation.metrics.discriminative import OnHeldOut, Panel, measure, worst
+from timediff.evaluation.classifiers import discriminators
+from timediff.evaluation.classifiers.held_out import OnHeldOut, worst
+from timediff.evaluation.classifiers.panel import Panel
+from timediff.evaluation.metrics.discriminative import CLASSIFIERS, measure
 from timediff.evaluation.score import Score
 from timediff.evaluation.settings import EvaluationSettings
 from timediff.evaluation.statistics.bootstrap import interval_of_greatest
@@ -44,7 +46,7 @@ def records() -> tuple[Cohort, Cohort, Cohort]:
 def trees(train: Cohort, test: Cohort, cohort: Cohort, repetitions: int = 2) -> dict[tuple[str, str], Score]:
     """What trees alone say of a cohort: scores by number, and by group of statistics or statistic."""
     case = Case(train, test, EvaluationSettings.quick(repetitions=repetitions, device="cpu"))
-    panel = Panel(Measurement(case, cohort), len(test), len(cohort))
+    panel = Panel(Measurement(case, cohort), test, cohort, CLASSIFIERS)
     panel.add_trees(np.concatenate([case.test_table, case.statistics.table(cohort)]))
     panel.train(lambda done, total, **values: None)
     return {(s.what, s.feature or (s.classifier or "").removeprefix("trees: ")): s for s in panel.scores()}
@@ -89,7 +91,7 @@ def test_the_statistic_that_betrays_a_cohort_is_named_with_both_values(records):
 
 
 def test_the_worst_of_the_panel_is_the_headline_and_is_named(monkeypatch):
-    monkeypatch.setattr(module, "recipe", lambda *given: replace(RECIPE(*given), iterations=20))
+    monkeypatch.setattr(discriminators, "recipe", lambda *given: replace(RECIPE(*given), iterations=20))
     icu = simulate(400, steps=6, seed=0)
     train, test, other = (icu.take(np.arange(i, 400, 3)) for i in range(3))
     case = Case(train, test, EvaluationSettings.quick(repetitions=1, device="cpu"))
@@ -103,11 +105,11 @@ def test_the_worst_of_the_panel_is_the_headline_and_is_named(monkeypatch):
     assert "trees on statistics of a stay" in first.note
 
 
-RECIPE = module.recipe
+RECIPE = discriminators.recipe
 
 
 def test_the_papers_protocol_has_the_papers_classifier_alone(monkeypatch):
-    monkeypatch.setattr(module, "recipe", lambda *given: replace(RECIPE(*given), iterations=20))
+    monkeypatch.setattr(discriminators, "recipe", lambda *given: replace(RECIPE(*given), iterations=20))
     icu = simulate(300, steps=6, seed=0)
     train, test, other = (icu.take(np.arange(i, 300, 3)) for i in range(3))
     case = Case(train, test, EvaluationSettings.quick(repetitions=1, device="cpu", protocol="paper"))
@@ -147,4 +149,6 @@ def test_what_lies_beyond_the_other_kind():
     numbers = {score.what: score for score in tested.scores(tails=True)}
     assert numbers["uncovered"].value == pytest.approx(0.25 + 0.75 * 0.05, abs=0.02)
     assert numbers["implausible"].value == pytest.approx(0.05, abs=0.03)
-    assert worst([tested, OnHeldOut("paper", [-logits], [np.arange(4000)], is_real, 0)]).note.endswith("of a stay")
+    assert worst([tested, OnHeldOut("paper", [-logits], [np.arange(4000)], is_real, 0)], CLASSIFIERS).note.endswith(
+        "of a stay"
+    )

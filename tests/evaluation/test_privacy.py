@@ -1,8 +1,11 @@
 """Nearest neighbours are exact for all inputs; NNAA and MIR have the authors' numbers and see what they should see."""
 
+import importlib
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +16,23 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from timediff.data.cohort import Cohort
+from timediff.data.overlap import overlapping_windows, shared_patients
+from timediff.data.schema import Feature, Schema
 from timediff.errors import TimeDiffError
+from timediff.evaluation.case import Case, Measurement
 from timediff.evaluation.inputs.view import View
 from timediff.evaluation.metrics.copies import copied, copies
 from timediff.evaluation.metrics.mir import NUMBERS as MIR
 from timediff.evaluation.metrics.mir import mir
 from timediff.evaluation.metrics.nnaa import NUMBERS as NNAA
 from timediff.evaluation.metrics.nnaa import nnaa
+from timediff.evaluation.registry import METRICS
 from timediff.evaluation.score import Score
+from timediff.evaluation.settings import EvaluationSettings
 from timediff.evaluation.statistics import neighbours
+from timediff.evaluation.statistics.bootstrap import bootstrap
+from timediff.evaluation.statistics.neighbour_sets import Stays
 from timediff.evaluation.statistics.neighbours import nearest, nearest_both
 from timediff.sources.simulated import simulate
 
@@ -42,6 +53,11 @@ def brute_force(a: Rows, b: Rows, exclude_self: bool = False) -> Rows:
 
 def normal(count: int, seed: int, columns: int = 6) -> Rows:
     return np.random.default_rng(seed).standard_normal((count, columns)).astype(np.float32)
+
+
+def halves(count: int) -> tuple[Rows, Rows]:
+    order = np.random.default_rng(9).permutation(count)
+    return order[: count // 2], order[count // 2 :]
 
 
 def by_what(scores: list[Score]) -> dict[str, Score]:
@@ -165,12 +181,12 @@ def test_golden_nnaa_and_mir() -> None:
 
 def test_training_set_as_synthetic_is_found() -> None:
     train, test = normal(300, 0), normal(300, 1)
-    found = by_what(nnaa(train, test, train, seed=0))
+    found = by_what(nnaa(train, test, train, apart=halves(300), seed=0))
     assert found["aa_train"].value == 0
     assert found["nnaa"].value == found["aa_test"].value > 0.4
     assert found["nearer_training"].value == 1
     assert found["nearer_training"].floor == pytest.approx(0.5, abs=0.1)
-    attack = by_what(mir(train, test, train, seed=0))
+    attack = by_what(mir(train, test, train, apart=halves(300), seed=0))
     assert attack["auc"].value == 1
     assert attack["tpr"].value == 1
     assert attack["auc"].floor == pytest.approx(0.5, abs=0.1)
@@ -234,13 +250,14 @@ def test_mir_by_hand() -> None:
 @pytest.mark.parametrize("privacy", [nnaa, mir, copied])
 def test_a_seed_gives_the_same_scores_with_intervals_around_them(privacy: Privacy) -> None:
     train, test, synthetic = normal(150, 0), normal(80, 1), normal(120, 2)
-    scores = privacy(train, test, synthetic, seed=3)
-    assert scores == privacy(train, test, synthetic, seed=3)
+    options = {} if privacy is copied else {"apart": halves(150)}
+    scores = privacy(train, test, synthetic, seed=3, **options)
+    assert scores == privacy(train, test, synthetic, seed=3, **options)
     for score in scores:
         assert score.low <= score.value <= score.high
         assert score.floor_low <= score.floor <= score.floor_high
-        assert score.n in (80, 120)
-    assert scores != privacy(train, test, synthetic, seed=4) or privacy is copied
+        assert score.n in (75, 120)
+    assert scores != privacy(train, test, synthetic, seed=4, **options) or privacy is copied
 
 
 def test_the_training_cohort_itself_is_found_also_where_fewer_stays_are_held_out() -> None:
@@ -270,12 +287,78 @@ def test_too_few_stays(privacy: Privacy, whats: tuple[str, ...]) -> None:
         assert score.note == "needs at least 20 held-out stays, and there are 19."
 
 
-@pytest.mark.parametrize("privacy", [nnaa, mir])
-def test_too_few_stays_for_a_floor_only(privacy: Privacy) -> None:
-    for score in privacy(normal(50, 0), normal(39, 1), normal(50, 2)):
+@pytest.mark.parametrize("name", ["nnaa", "mir"])
+def test_too_few_training_stays_for_a_floor_only(name: str) -> None:
+    icu = simulate(200, steps=4, seed=0)
+    train, test = icu.take(np.arange(39)), icu.take(np.arange(39, 100))
+    for score in METRICS(name).measure(Measurement(Case(train, test, EvaluationSettings()), icu)):
+        assert isinstance(score, Score)
         assert not math.isnan(score.value)
         assert math.isnan(score.floor)
-        assert "40 held-out stays" in score.note
+        assert score.note.startswith("no floor: it needs training stays enough for two parts of 20")
+
+
+@pytest.mark.parametrize("name", ["nnaa", "mir"])
+@pytest.mark.parametrize("sizes", [(300, 100, 300), (300, 200, 60), (120, 200, 500), (100, 400, 100)])
+def test_a_floor_is_of_sets_as_large_as_those_beside_it(
+    name: str, sizes: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the sizes, and it has as much to do with the training stays as a perfect generator would."""
+    home, compared, seen = importlib.import_module(f"timediff.evaluation.metrics.{name}"), set(), []
+
+    def noted(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda a, b, **options: compared.add((len(a), len(b))) or function(a, b, **options)
+
+    def bootstrap_of_what_was_compared(draw: Callable[[], Any], count: int) -> Any:
+        seen.append(set(compared))
+        compared.clear()
+        return bootstrap(draw, count)
+
+    for function in (nearest, nearest_both):
+        monkeypatch.setattr(neighbours, function.__name__, noted(function))
+    monkeypatch.setattr(home, "bootstrap", bootstrap_of_what_was_compared)
+    icu = simulate(sum(sizes), steps=4, seed=0)
+    ends = np.cumsum([0, *sizes])
+    train, test, synthetic = (icu.take(np.arange(a, b)) for a, b in pairwise(ends))
+    METRICS(name).measure(Measurement(Case(train, test, EvaluationSettings(repetitions=2)), synthetic))
+    main, floor = seen
+    assert main == floor
+    assert len(main) == 1
+
+
+def test_the_floors_parts_share_no_patient_and_no_step() -> None:
+    icu = simulate(300, steps=4, seed=0)
+    features = (*icu.schema.features, Feature("patient", "categorical", "static", role="patient"))
+    patient = np.random.default_rng(0).integers(0, 90, 300)
+    wards = replace(icu, schema=replace(icu.schema, features=features), static={**icu.static, "patient": patient})
+    windows = series(600)
+    for whole in (wards, windows):
+        parts = Case(whole, whole.take(np.arange(100)), EvaluationSettings()).apart
+        assert parts is not None
+        first, second = map(whole.take, parts)
+        assert shared_patients(first, second) == overlapping_windows(first, second) == 0
+        assert len(first) == pytest.approx(100, abs=15)
+        assert len(first) + len(second) > 0.8 * len(whole)
+
+
+def series(count: int) -> Cohort:
+    schema = Schema((Feature("x", "continuous"), Feature("start", "continuous", "static", role="order")), 4)
+    start = np.arange(count, dtype=np.float64)
+    return Cohort(schema, np.arange(count), {"x": np.sin(start[:, None] + np.arange(4))}, {"start": start})
+
+
+def test_stays_of_one_patient_widen_the_intervals() -> None:
+    """Four equal stays a patient: intervals as of a quarter of the stays."""
+    train, test, rows = normal(400, 0), normal(400, 1), normal(400, 2)
+    units = np.repeat(np.arange(100), 4)
+
+    def width(units: Rows) -> float:
+        flags = np.repeat(train[::4], 4, axis=0) if units.max() < 399 else train
+        copied_rows = np.where((np.arange(400) // 4 % 2 == 0)[:, None], flags, rows)
+        score = copied(flags, test, Stays(copied_rows, units))[0]
+        return score.high - score.low
+
+    assert width(units) == pytest.approx(2 * width(np.arange(400)), rel=0.15)
 
 
 def test_on_a_cohort() -> None:

@@ -12,12 +12,12 @@ from sklearn.metrics import roc_auc_score
 
 from helpers.data import DATA
 from timediff.data.cohort import Cohort
-from timediff.evaluation.classifiers import series_classifiers
+from timediff.evaluation.classifiers import discriminators, series_classifiers
+from timediff.evaluation.classifiers.held_out import HeldOutLogits
 from timediff.evaluation.classifiers.parallel_networks import Recipe, parallel
 from timediff.evaluation.classifiers.series_classifiers import Repetition, train_and_measure
 from timediff.evaluation.inputs.view import View
-from timediff.evaluation.metrics import discriminative as module
-from timediff.evaluation.metrics.discriminative import HeldOutLogits, discriminative
+from timediff.evaluation.metrics.discriminative import discriminative
 from timediff.evaluation.metrics.predictive import predictive
 from timediff.runtime.seeding import stream
 from timediff.sources.registry import resolve, source
@@ -42,8 +42,8 @@ def noise(stays: int, seed: int, steps: int = 8, channels: int = 4) -> Series:
 
 def quick(monkeypatch, iterations: int) -> None:
     """The same classifiers, with less time to train."""
-    whole = module.recipe
-    monkeypatch.setattr(module, "recipe", lambda *given: replace(whole(*given), iterations=iterations))
+    whole = discriminators.recipe
+    monkeypatch.setattr(discriminators, "recipe", lambda *given: replace(whole(*given), iterations=iterations))
 
 
 # Side by side
@@ -233,11 +233,11 @@ def test_the_papers_gru_tells_what_is_plain_from_what_is_not():
 
 @pytest.mark.parametrize(("channels", "units"), [(1, 1), (2, 1), (5, 2), (28, 14)])
 def test_the_papers_gru_has_half_as_many_units_as_channels(channels, units):
-    assert module.recipe("paper", channels) == Recipe(units, 1, "last", iterations=2000, batch=128, rate=1e-3)
+    assert discriminators.recipe("paper", channels) == Recipe(units, 1, "last", iterations=2000, batch=128, rate=1e-3)
 
 
 def test_each_repetition_has_its_own_split_with_equally_many_of_both_kinds():
-    one, other = (module.split("strong", 100, 300, 0, r) for r in (0, 1))
+    one, other = (discriminators.split("strong", 100, 300, 0, r) for r in (0, 1))
     for found in (one, other):
         assert found.validation is not None
         parts = [*found.pools, found.held_out, found.validation]
@@ -246,6 +246,15 @@ def test_each_repetition_has_its_own_split_with_equally_many_of_both_kinds():
         assert all((part < 100).sum() * 2 == len(part) for part in (found.held_out, found.validation))
         assert [len(part) for part in parts] == [68, 68, 40, 24]
     assert set(one.held_out) != set(other.held_out)
+
+
+def test_stays_of_one_patient_are_on_one_side():
+    patients = np.arange(90) // 3
+    for repetition in range(5):
+        found = discriminators.split("strong", patients, 80, 0, repetition)
+        held_out = set(patients[found.held_out[found.held_out < 90]])
+        assert held_out
+        assert not held_out & set(patients[found.pools[0]])
 
 
 # AUC and its resamples

@@ -8,8 +8,11 @@ import numpy as np
 
 from timediff.data.arrays import Floats
 from timediff.data.cohort import Cohort
+from timediff.data.splitting import apart
+from timediff.errors import TimeDiffError
 from timediff.evaluation.inputs.view import Scaling, View
 from timediff.evaluation.settings import EvaluationSettings
+from timediff.evaluation.statistics.neighbour_sets import FEWEST, Parts
 from timediff.runtime.progress import Progress, silent
 from timediff.runtime.seeding import stream
 
@@ -61,10 +64,30 @@ class Case:
         """The statistics of held-out stays."""
         return self.statistics.table(self.test)
 
+    @cached_property
+    def apart(self) -> Parts | None:
+        """Positions of two parts of the training stays that share no patient and no step of a series; None of few.
+
+        The first has as many stays as are held out, or half of them; the second can then stand in for synthetic stays
+        of which it is known that none was made from the first.
+        """
+        first = min(len(self.test), len(self.train) // 2)
+        try:
+            parts = apart(self.train, 1 - first / len(self.train), seed=self.settings.seed)
+        except TimeDiffError:  # too few patients, or too short a series
+            return None
+        return parts if min(map(len, parts)) >= FEWEST else None
+
     def stand_in(self, count: int) -> Cohort:
         """Training stays in place of so many synthetic ones."""
-        order = stream("evaluation", self.settings.seed, 1).permutation(len(self.train))
-        return self.train.take(np.sort(order[: min(count, len(self.train))]))
+        return self.some(self.train, count)
+
+    def some(self, cohort: Cohort, count: int) -> Cohort:
+        """At most so many stays, at random, in their order."""
+        if len(cohort) <= count:
+            return cohort
+        order = stream("evaluation", self.settings.seed, 1).permutation(len(cohort))
+        return cohort.take(np.sort(order[:count]))
 
 
 @dataclass(frozen=True)
@@ -75,6 +98,7 @@ class Measurement:
     cohort: Cohort  # synthetic, or training stays in place of it
     generator: str = "synthetic"  # its name
     floor: bool = False  # whether the cohort is of training stays, so that the floor is measured
+    most: int | None = None  # stays of either kind to compare where a floor could have no more; None = all there are
     progress: Progress = silent
 
     @property

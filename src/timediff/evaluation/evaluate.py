@@ -20,9 +20,11 @@ from typing import Any
 import numpy as np
 
 from timediff.data.cohort import Cohort
+from timediff.data.overlap import how_split
 from timediff.errors import TimeDiffError
 from timediff.evaluation.case import Case, Measurement
 from timediff.evaluation.figure_data import FigureData, cohort_figures
+from timediff.evaluation.leaks import leaks, refuse_leaks
 from timediff.evaluation.metrics.marginals import require_same_features
 from timediff.evaluation.registry import METRICS, Metric
 from timediff.evaluation.results import Results, read_score, write_score
@@ -45,7 +47,7 @@ class Task:
 
     metric: Metric
     given: Measurement
-    number: int = 0  # which of that generator's cohorts
+    number: int = 0  # which of that generator's cohorts; of a floor, how many stays stand in for synthetic ones
 
     @property
     def cost(self) -> float:
@@ -117,9 +119,13 @@ def evaluate(
         whole.figures.extend(measured.figures)
         done += task.cost
         progress(int(1000 * done / total), 1000)
-    floors = found.get((FLOOR, 0), Measured()).scores
+
+    def floored(name: str, number: int, cohort: Cohort) -> list[Score]:
+        floor = found.get((FLOOR, min(len(cohort), len(train))), Measured())
+        return with_floors(found[name, number].scores, floor.scores)
+
     scores_of = {
-        name: combined([with_floors(found[name, i].scores, floors) for i in range(len(several))])
+        name: combined([floored(name, number, cohort) for number, cohort in enumerate(several)])
         for name, several in cohorts.items()
     }
     return Results(
@@ -127,7 +133,7 @@ def evaluate(
         scores=scores_of,
         settings=asdict(settings) | {"tsrtr_valid": len(train) <= settings.tsrtr_real},
         facts=_facts(case, cohorts, time.monotonic() - started),
-        warnings=_warnings(train, cohorts, scores_of),
+        warnings=_warnings(case, cohorts, scores_of),
         figures=[
             *(figure for name, several in cohorts.items() for figure in cohort_figures(test, several[0], name)),
             *(figure for name in cohorts for figure in found[name, 0].figures),
@@ -182,14 +188,21 @@ def _begin(parts: Path, request: str, resume: bool, path: Path) -> None:
 
 
 def _tasks(case: Case, cohorts: Mapping[str, Sequence[Cohort]]) -> Iterator[Task]:
-    """Metric after metric; the floor of each before what it is the floor of."""
-    stand_in = case.stand_in(max(len(cohort) for several in cohorts.values() for cohort in several))
+    """Metric after metric; the floors of each before what they are the floors of.
+
+    A metric that gets its floor here sees as many synthetic stays as training stays can stand in for.
+    """
+    train = len(case.train)
+    compared = {name: [case.some(cohort, train) for cohort in several] for name, several in cohorts.items()}
+    sizes = sorted({len(cohort) for several in compared.values() for cohort in several})
     for metric in map(METRICS, case.settings.metrics):
         if metric.floored:
-            yield Task(metric, Measurement(case, stand_in, FLOOR, floor=True))
-        for name, several in cohorts.items():
+            for size in sizes:
+                most = min(size, len(case.test))
+                yield Task(metric, Measurement(case, case.stand_in(size), FLOOR, floor=True, most=most), size)
+        for name, several in (compared if metric.floored else cohorts).items():
             for number, cohort in enumerate(several):
-                yield Task(metric, Measurement(case, cohort, name), number)
+                yield Task(metric, Measurement(case, cohort, name, most=min(len(cohort), len(case.test))), number)
 
 
 def _within(progress: Progress, before: float, cost: float, whole: float) -> Progress:
@@ -260,14 +273,15 @@ def _check(train: Cohort, test: Cohort, cohorts: Mapping[str, Sequence[Cohort]],
                 f"{name} has {cohort.schema.steps} steps and the test cohort {test.schema.steps}: "
                 "evaluate stays of one length, with --horizon N if need be."
             )
+    if settings.protocol == "strict":
+        refuse_leaks(train, test, cohorts)
 
 
-def _warnings(
-    train: Cohort, cohorts: Mapping[str, Sequence[Cohort]], scores: Mapping[str, Sequence[Score]]
-) -> list[str]:
-    found = []
+def _warnings(case: Case, cohorts: Mapping[str, Sequence[Cohort]], scores: Mapping[str, Sequence[Score]]) -> list[str]:
+    # The strict protocol has refused them.
+    found = [] if case.settings.protocol == "strict" else [f"{leak.what}." for leak in leaks(case.train, case.test)]
     for name, several in cohorts.items():
-        if any(_identical(train, cohort) for cohort in several):
+        if any(_identical(case.train, cohort) for cohort in several):
             found.append(f"{name} is identical to the training cohort: it is real data, not synthetic.")
             continue
         for score in scores[name]:
@@ -293,6 +307,7 @@ def _facts(case: Case, cohorts: Mapping[str, Sequence[Cohort]], seconds: float) 
     facts = {"training stays": f"{len(case.train):,}", "held-out stays": f"{len(case.test):,}"}
     for name, several in cohorts.items():
         facts[f"stays of {name}"] = " + ".join(f"{len(cohort):,}" for cohort in several)
+    facts["split"] = how_split(case.train, case.test)
     facts["grid"] = f"{case.test.schema.steps} steps of {case.test.schema.step}"
     facts["training data, SHA-256"] = case.train.digest()
     facts["held-out data, SHA-256"] = case.test.digest()

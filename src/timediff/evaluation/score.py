@@ -21,7 +21,7 @@ class Score:
     group: str | None = None  # where it is about some stays only, such as "sex = F"
     n: int = 0  # stays it was measured on
     std: Mapping[str, float] = field(default_factory=dict)  # standard deviation by what varied: {"classifier": 0.01}
-    low: float = math.nan  # 95 % bootstrap interval over stays
+    low: float = math.nan  # 95 % bootstrap interval, over patients where they are known
     high: float = math.nan
     floor: float = math.nan  # the same number, real against real
     floor_low: float = math.nan

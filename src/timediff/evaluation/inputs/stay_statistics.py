@@ -17,6 +17,7 @@ from timediff.data.schema import Feature
 from timediff.evaluation.inputs.lattices import WORDS, lattices, on_lattice
 from timediff.evaluation.inputs.relations import Relation, exact_relations, orders
 from timediff.evaluation.inputs.steps import Steps, correlation, deviation, divided, longest_run, mean
+from timediff.evaluation.statistics.units import resampling_units
 from timediff.runtime.seeding import stream
 
 LEVELS, COURSE, DIGITS = "means, spreads, extremes", "changes and autocorrelation", "digits, repeats, distinct values"
@@ -56,10 +57,8 @@ class Occurring:
         known = ~np.isnan(values)
         unit = 1e-7 * float(np.std(values[known])) if known.any() else 0.0
         unit = unit or 1.0
-        whose = np.unique(patient, return_inverse=True)[1].astype(np.float64)
-        pairs = np.unique(
-            np.stack([np.rint(values / unit)[known], np.broadcast_to(whose[:, None], values.shape)[known]]), axis=1
-        )
+        whose = np.broadcast_to(patient[:, None], values.shape)[known].astype(np.float64)
+        pairs = np.unique(np.stack([np.rint(values[known] / unit), whose]), axis=1)
         distinct, patients = np.unique(pairs[0], return_counts=True)
         return Occurring(unit, distinct, patients.astype(np.float64))
 
@@ -109,9 +108,8 @@ class StayStatistics:
             feature.name: np.asarray(train.values(feature.name), np.float64) for feature in self.schema.temporal
         }
         numbers = {f.name: temporal[f.name] for f in self.schema.temporal if not f.discrete}
-        patient = np.arange(len(train)) if train.schema.patient is None else train.static[train.schema.patient.name]
         self.lattices = {name: lattices(values[~np.isnan(values)]) for name, values in numbers.items()}
-        whose = np.unique(patient, return_inverse=True)[1]
+        whose = resampling_units(train)
         self.seed, self.stay_id = seed, train.stay_id
         self.half = stream("evaluation", seed, HALVES).permutation(whose.max() + 1)[whose] % 2  # (N,), 0 or 1
         self.occurring = {

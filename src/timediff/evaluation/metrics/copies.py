@@ -5,12 +5,12 @@ import hashlib
 import numpy as np
 import numpy.typing as npt
 
-from timediff.data.arrays import Array
+from timediff.data.arrays import Array, Floats
 from timediff.evaluation.case import Measurement
 from timediff.evaluation.registry import Meaning, metric
 from timediff.evaluation.score import Score, unavailable, with_floors
-from timediff.evaluation.statistics.bootstrap import interval
-from timediff.evaluation.statistics.neighbour_sets import BOOTSTRAP, RESAMPLES, too_few
+from timediff.evaluation.statistics.bootstrap import bootstrap, interval, resample
+from timediff.evaluation.statistics.neighbour_sets import BOOTSTRAP, RESAMPLES, Stays, too_few
 from timediff.runtime.seeding import stream
 
 
@@ -28,12 +28,13 @@ from timediff.runtime.seeding import stream
     },
 )
 def measure(given: Measurement) -> list[Score]:
-    train, test, synthetic = (given.view.flat(one) for one in (given.train, given.test, given.cohort))
+    train, test, synthetic = (Stays.of(one, given.view) for one in (given.train, given.test, given.cohort))
     return copied(train, test, synthetic, seed=given.settings.seed)
 
 
-def copied(train: Array, test: Array, synthetic: Array, *, seed: int = 0) -> list[Score]:
+def copied(train: Array | Stays, test: Array | Stays, synthetic: Array | Stays, *, seed: int = 0) -> list[Score]:
     """The fraction of synthetic stays that equal a training stay; the floor is that of held-out stays."""
+    train, test, synthetic = map(Stays.each, (train, test, synthetic))
     if why := too_few(train, test, synthetic):
         return [unavailable("copies", "share", why)]
     return with_floors([_score(train, synthetic, seed)], [_score(train, test, seed)])
@@ -44,11 +45,19 @@ def copies(train: Array, rows: Array) -> float:
     return float(_equal(train, rows).mean())
 
 
-def _score(train: Array, rows: Array, seed: int) -> Score:
-    rate = copies(train, rows)
-    # How many copies a resample has is binomial.
-    low, high = interval(stream("evaluation", seed, BOOTSTRAP).binomial(len(rows), rate, RESAMPLES) / len(rows))
-    return Score("copies", "share", rate, n=len(rows), low=low, high=high)
+def _score(train: Stays, stays: Stays, seed: int) -> Score:
+    copy, rng = _equal(train.rows, stays.rows), stream("evaluation", seed, BOOTSTRAP)
+    rate = float(copy.mean())
+
+    def resampled() -> Floats:
+        counts = resample(stays.units, rng)
+        return np.asarray(counts @ copy / counts.sum())
+
+    # Of stays drawn one by one the number of copies is binomial.
+    one_by_one = stays.single
+    shares = rng.binomial(len(stays), rate, RESAMPLES) / len(stays) if one_by_one else bootstrap(resampled, RESAMPLES)
+    low, high = interval(shares)
+    return Score("copies", "share", rate, n=len(stays), low=low, high=high)
 
 
 def _equal(train: Array, rows: Array) -> npt.NDArray[np.bool_]:

@@ -13,13 +13,14 @@ from timediff.evaluation.statistics.auc import Ranked
 from timediff.evaluation.statistics.bootstrap import Counts, bootstrap, interval, resample
 from timediff.evaluation.statistics.neighbour_sets import (
     BOOTSTRAP,
+    NO_FLOOR,
     RESAMPLES,
     SUBSET,
     Distances,
-    halved,
-    no_floor,
+    Parts,
+    Stays,
+    members,
     rounded,
-    subset,
     too_few,
 )
 from timediff.runtime.seeding import stream
@@ -58,38 +59,59 @@ NUMBERS = ("f1", "tpr", "fpr", "auc", "no_leak_f1")
 )
 def measure(given: Measurement) -> list[Score]:
     settings, view = given.settings, given.case.scaled("minmax")
-    rows = (view.flat(one) for one in (given.train, given.test, given.cohort))
-    return mir(*rows, threshold=settings.mir_threshold, seed=settings.seed, device=given.device)
+    stays = (Stays.of(one, view) for one in (given.train, given.test, given.cohort))
+    apart = given.case.apart
+    scores = mir(*stays, apart=apart, threshold=settings.mir_threshold, seed=settings.seed, device=given.device)
+    return scores if apart else [replace(score, note=score.note or NO_FLOOR) for score in scores]
 
 
 def mir(
-    train: Array, test: Array, synthetic: Array, *, threshold: float = 0.08, seed: int = 0, device: str = "cpu"
+    train: Array | Stays,
+    test: Array | Stays,
+    synthetic: Array | Stays,
+    *,
+    apart: Parts | None = None,
+    threshold: float = 0.08,
+    seed: int = 0,
+    device: str = "cpu",
 ) -> list[Score]:
     """Membership inference risk (Liu et al. 2019; the paper's appendix), on rows scaled to [0, 1] by the caller.
 
     The attack calls a stay a member if its squared distance to the nearest synthetic stay, scaled to [0, 1] within
     its set, is at most `threshold`. That scaling uses who is a member; "auc" does without it: no threshold, raw
     distances. "no_leak_f1" is the F1 of an attack with as many alarms, as many among members as among others.
+
+    `apart` are two parts of the training stays (`Case.apart`). For the floor the attacker guesses who is in the first,
+    and the second stands in for the synthetic stays; the other sets are cut to their sizes. Without, there is no floor.
     """
+    train, test, synthetic = map(Stays.each, (train, test, synthetic))
     if why := too_few(train, test, synthetic):
         return [unavailable("mir", what, why) for what in NUMBERS]
-    size = min(len(train), len(test))
-    rng = stream("evaluation", seed, SUBSET)
-    scores = _scores(subset(train, size, rng), subset(test, size, rng), synthetic, threshold, seed, device)
-    if note := no_floor(test):
-        return [replace(score, note=note) for score in scores]
-    half = halved(train, test, seed, 0)
-    return with_floors(scores, _scores(half["train"], half["test"], half["synthetic"], threshold, seed, device))
+    first, second = (train, synthetic) if apart is None else (train.take(part) for part in apart)
+    size, generated = min(len(first), len(test)), min(len(second), len(synthetic))
+
+    def scores(seen: Stays, shown: Stays) -> list[Score]:
+        sets = (_cut(seen, size, seed), _cut(test, size, seed), _cut(shown, generated, seed))
+        return _scores(*sets, threshold, seed, device)
+
+    if apart is None:
+        return scores(train, synthetic)
+    return with_floors(scores(members(train, apart[0]), synthetic), scores(first, second))
 
 
-def _scores(train: Array, test: Array, synthetic: Array, threshold: float, seed: int, device: str) -> list[Score]:
+def _cut(stays: Stays, size: int, seed: int) -> Stays:
+    # Sets of one length in the same order: a cohort that is the training cohort is met stay by stay.
+    return stays.take(stream("evaluation", seed, SUBSET).permutation(len(stays))[:size]) if len(stays) > size else stays
+
+
+def _scores(train: Stays, test: Stays, synthetic: Stays, threshold: float, seed: int, device: str) -> list[Score]:
     from timediff.evaluation.statistics.neighbours import nearest
 
-    members, others = (rounded(nearest(rows, synthetic, device=device)) for rows in (train, test))
+    members, others = (rounded(nearest(stays.rows, synthetic.rows, device=device)) for stays in (train, test))
     attack = _Attack(members, others, threshold)
     rng = stream("evaluation", seed, BOOTSTRAP)
     values = attack.numbers(*(np.ones(len(rows), np.int64) for rows in (members, others)))
-    bounds = bootstrap(lambda: attack.numbers(*(resample(len(rows), rng) for rows in (members, others))), RESAMPLES)
+    bounds = bootstrap(lambda: attack.numbers(*(resample(stays.units, rng) for stays in (train, test))), RESAMPLES)
     return [
         Score("mir", what, float(value), n=len(train), low=low, high=high)
         for what, value, (low, high) in zip(NUMBERS, values, map(interval, bounds.T), strict=True)

@@ -1,6 +1,6 @@
 """Nearest-neighbour adversarial accuracy: do synthetic stays lie nearer to training stays than to unseen ones?"""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -12,12 +12,14 @@ from timediff.evaluation.score import Score, mean_and_std, unavailable, with_flo
 from timediff.evaluation.statistics.bootstrap import bootstrap, interval, resample
 from timediff.evaluation.statistics.neighbour_sets import (
     BOOTSTRAP,
+    NO_FLOOR,
     RESAMPLES,
     SUBSET,
     Distances,
+    Parts,
     Sets,
-    halved,
-    no_floor,
+    Stays,
+    members,
     rounded,
     subset,
     too_few,
@@ -60,40 +62,51 @@ NUMBERS = ("aa_train", "aa_test", "nnaa", "nearer_training")
 )
 def measure(given: Measurement) -> list[Score]:
     settings = given.settings
-    rows = (given.view.flat(one) for one in (given.train, given.test, given.cohort))
-    return nnaa(*rows, seed=settings.seed, repetitions=settings.repetitions, device=given.device)
+    stays = (Stays.of(one, given.view) for one in (given.train, given.test, given.cohort))
+    apart = given.case.apart
+    scores = nnaa(*stays, apart=apart, seed=settings.seed, repetitions=settings.repetitions, device=given.device)
+    return scores if apart else [replace(score, note=score.note or NO_FLOOR) for score in scores]
 
 
 def nnaa(
-    train: Array, test: Array, synthetic: Array, *, seed: int = 0, repetitions: int = 5, device: str = "cpu"
+    train: Array | Stays,
+    test: Array | Stays,
+    synthetic: Array | Stays,
+    *,
+    apart: Parts | None = None,
+    seed: int = 0,
+    repetitions: int = 5,
+    device: str = "cpu",
 ) -> list[Score]:
     """Adversarial accuracies (Yale et al. 2020; the paper's appendix), on sets of equal size.
 
     Each repetition takes other subsets of the sets that are larger than the smallest; the interval covers them too.
-    The floor is that of real stays: half of the test set in place of the synthetic stays.
+    `apart` are two parts of the training stays (`Case.apart`). For the floor the first are the training stays, and the
+    second stand in for the synthetic ones; all sets are then as small as the smaller part. Without, there is no floor.
     """
+    train, test, synthetic = map(Stays.each, (train, test, synthetic))
     if why := too_few(train, test, synthetic):
         return [unavailable("nnaa", what, why) for what in NUMBERS]
     sets = {"train": train, "test": test, "synthetic": synthetic}
-    size = min(map(len, sets.values()))
-    whole = {name for name, rows in sets.items() if len(rows) == size}
-    scores = _scores(_subsets(sets, seed, repetitions), whole, seed, device)
-    if note := no_floor(test):
-        return [replace(score, note=note) for score in scores]
-    halves = (halved(train, test, seed, repetition) for repetition in range(repetitions))
-    return with_floors(scores, _scores(halves, (), seed, device))
+    if apart is None:
+        return _scores(sets, min(map(len, sets.values())), seed, repetitions, device)
+    floor = {"train": train.take(apart[0]), "test": test, "synthetic": train.take(apart[1])}
+    sets["train"] = members(train, apart[0])
+    size = min(map(len, [*sets.values(), *floor.values()]))
+    return with_floors(*(_scores(one, size, seed, repetitions, device) for one in (sets, floor)))
 
 
-def _scores(subsets: Iterable[Sets], whole: Collection[str], seed: int, device: str) -> list[Score]:
-    indicators = _Indicators(whole, device)
-    flags = [indicators.of(sets) for sets in subsets]
-    size = len(flags[0]["test"])
+def _scores(sets: Sets, size: int, seed: int, repetitions: int, device: str) -> list[Score]:
+    indicators = _Indicators({name for name, stays in sets.items() if len(stays) == size}, device)
+    subsets = list(_subsets(sets, size, seed, repetitions))
+    flags = [indicators.of({name: stays.rows for name, stays in one.items()}) for one in subsets]
     values = np.abs([_accuracies(flag) for flag in flags])  # (repetitions, NUMBERS)
     rng, number = stream("evaluation", seed, BOOTSTRAP), iter(range(RESAMPLES))
 
     def resampled() -> Floats:
-        counts = {name: resample(size, rng) for name in ("train", "test", "synthetic")}
-        return _accuracies(flags[next(number) % len(flags)], counts)
+        which = next(number) % len(flags)
+        counts = {name: resample(subsets[which][name].units, rng) for name in ("train", "test", "synthetic")}
+        return _accuracies(flags[which], counts)
 
     bounds = dict(zip(NUMBERS, map(interval, bootstrap(resampled, RESAMPLES).T), strict=True))
     low, high = bounds["nnaa"]
@@ -109,12 +122,16 @@ def _scores(subsets: Iterable[Sets], whole: Collection[str], seed: int, device: 
 def _accuracies(flags: Flags, counts: Mapping[str, Array] | None = None) -> Floats:
     """The NUMBERS, that of "nnaa" with its sign; each stay of a set counted as often as `counts` says, or once."""
     rate = {
-        key: float(flag.mean() if counts is None else counts[key.split()[0]] @ flag / len(flag))
+        key: float(flag.mean() if counts is None else _weighted(flag, counts[key.split()[0]]))
         for key, flag in flags.items()
     }
     aa_train = (rate["train"] + rate["synthetic train"]) / 2
     aa_test = (rate["test"] + rate["synthetic test"]) / 2
     return np.array([aa_train, aa_test, aa_test - aa_train, rate["synthetic nearer"]])
+
+
+def _weighted(flag: Floats, counts: Array) -> float:
+    return float(counts @ flag / counts.sum())
 
 
 class _Indicators:
@@ -124,7 +141,7 @@ class _Indicators:
         self.whole, self.device = whole, device
         self.known: dict[tuple[str, str], tuple[Distances, Distances]] = {}
 
-    def of(self, sets: Sets) -> Flags:
+    def of(self, sets: Mapping[str, Array]) -> Flags:
         tt, ee, ss = (self._distances(sets, name, name)[0] for name in ("train", "test", "synthetic"))
         ts, st = self._distances(sets, "train", "synthetic")
         es, se = self._distances(sets, "test", "synthetic")
@@ -136,7 +153,7 @@ class _Indicators:
             "synthetic nearer": (st < se) + 0.5 * (st == se),
         }
 
-    def _distances(self, sets: Sets, a: str, b: str) -> tuple[Distances, Distances]:
+    def _distances(self, sets: Mapping[str, Array], a: str, b: str) -> tuple[Distances, Distances]:
         from timediff.evaluation.statistics.neighbours import nearest, nearest_both
 
         if (a, b) in self.known:
@@ -152,10 +169,9 @@ class _Indicators:
         return pair
 
 
-def _subsets(sets: Sets, seed: int, repetitions: int) -> Iterator[Sets]:
-    """Subsets of equal size; one is all there is where the sets are of equal size already."""
-    size = min(map(len, sets.values()))
-    alike = all(len(rows) == size for rows in sets.values())
+def _subsets(sets: Sets, size: int, seed: int, repetitions: int) -> Iterator[Sets]:
+    """Subsets of that size; one is all there is where the sets are of that size already."""
+    alike = all(len(stays) == size for stays in sets.values())
     for repetition in range(1 if alike else repetitions):
         # Sets of one size at the same positions: a cohort that is the training cohort is met stay by stay.
-        yield {name: subset(rows, size, stream("evaluation", seed, SUBSET, repetition)) for name, rows in sets.items()}
+        yield {name: subset(one, size, stream("evaluation", seed, SUBSET, repetition)) for name, one in sets.items()}

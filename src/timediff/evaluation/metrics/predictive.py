@@ -9,11 +9,13 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from timediff.data.arrays import Floats
 from timediff.evaluation.case import Measurement
 from timediff.evaluation.inputs.view import windows
 from timediff.evaluation.registry import Cost, Meaning, metric
 from timediff.evaluation.score import Score, mean_and_std, unavailable
-from timediff.evaluation.statistics.bootstrap import bootstrap, interval, resample
+from timediff.evaluation.statistics.bootstrap import Units, bootstrap, interval, resample
+from timediff.evaluation.statistics.units import resampling_units
 from timediff.runtime.progress import Progress, silent
 
 Target = Literal["vector", "scalar"]
@@ -44,6 +46,7 @@ def measure(given: Measurement) -> list[Score]:
     return predictive(
         given.view.series(given.cohort),
         given.view.series(given.test),
+        units=resampling_units(given.test),
         seed=settings.seed,
         repetitions=settings.repetitions,
         target="scalar" if scalar else "vector",
@@ -57,13 +60,17 @@ def predictive(
     test_series: npt.NDArray[np.float32],
     *,
     target: Target = "vector",
+    units: Units | None = None,
     seed: int,
     repetitions: int,
     device: str = "cpu",
     iterations: int = ITERATIONS,
     progress: Progress = silent,
 ) -> list[Score]:
-    """Mean absolute error on `test_series` one step ahead, after training on `train_series`; both (N, L, C)."""
+    """Mean absolute error on `test_series` one step ahead, after training on `train_series`; both (N, L, C).
+
+    `units` say which test stays are drawn together in a resample; without, each is drawn by itself.
+    """
     from timediff.evaluation.classifiers import series_classifiers as classifiers
     from timediff.evaluation.classifiers.parallel_networks import Recipe
 
@@ -90,7 +97,12 @@ def predictive(
     value, std = mean_and_std([float(by_stay.mean()) for by_stay in errors])
     by_stay = np.mean(errors, axis=0)
     rng, n = classifiers.bootstrap_stream(seed), len(by_stay)
-    low, high = interval(bootstrap(lambda: np.asarray(resample(n, rng) @ by_stay / n), RESAMPLES))
+
+    def resampled() -> Floats:
+        counts = resample(n if units is None else units, rng)
+        return np.asarray(counts @ by_stay / counts.sum())
+
+    low, high = interval(bootstrap(resampled, RESAMPLES))
     return [Score("predictive", "error", value, classifier=target, n=n, std=std, low=low, high=high)]
 
 

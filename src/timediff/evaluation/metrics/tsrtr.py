@@ -7,16 +7,14 @@ import numpy as np
 
 from timediff.data.cohort import Cohort
 from timediff.evaluation.case import Measurement
-from timediff.evaluation.classifiers.label_classifiers import CLASSICAL, KEY, RECURRENT, Bench, missing
+from timediff.evaluation.classifiers.label_classifiers import CLASSICAL, RECURRENT, Bench, missing
 from timediff.evaluation.inputs.summaries import Kind
 from timediff.evaluation.inputs.view import Single, View
-from timediff.evaluation.metrics.tstr import NO_LABEL, SETS, labelled, one_class, scored, shuffled
+from timediff.evaluation.metrics.tstr import NO_LABEL, SETS, labelled, one_class, scored, shuffled, weighted
 from timediff.evaluation.registry import Cost, Meaning, metric
 from timediff.evaluation.score import Score, unavailable
 from timediff.evaluation.statistics.auc import auroc
-from timediff.evaluation.statistics.bootstrap import resamples
 from timediff.runtime.progress import Progress, silent
-from timediff.runtime.seeding import stream
 
 FRACTIONS = (0.1, 0.3, 0.5, 0.7, 0.9)  # of synthetic stays among all
 SOME, ALL = "auc at", "auc, all real +"  # a fixed number of real stays, and all of them
@@ -96,7 +94,7 @@ def tsrtr(
     ]
     most = max(mixture.synthetic for mixture in mixtures if mixture.synthetic <= len(synthetic))
     sets = {"real": train, "synthetic": synthetic.take(np.arange(most)), "test": test}
-    weights = resamples(len(test), bootstrap, stream("evaluation", seed, KEY, 1))
+    weights = weighted(test, bootstrap, seed)
     untestable = one_class(test.label, label, SETS["test"])
     rows: dict[Kind | None, dict[str, Single]] = {}
     out: list[Score] = []

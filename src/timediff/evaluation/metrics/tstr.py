@@ -29,8 +29,9 @@ from timediff.evaluation.inputs.view import View
 from timediff.evaluation.registry import Cost, Meaning, metric
 from timediff.evaluation.score import Score, mean_and_std, unavailable
 from timediff.evaluation.statistics.auc import auroc
-from timediff.evaluation.statistics.bootstrap import interval, resamples
+from timediff.evaluation.statistics.bootstrap import Counts, interval, resamples
 from timediff.evaluation.statistics.groups import groups
+from timediff.evaluation.statistics.units import resampling_units
 from timediff.runtime.progress import Progress, silent
 from timediff.runtime.seeding import stream
 
@@ -142,7 +143,7 @@ def tstr(
     bench = Bench(view, train, seed, device)
     predicted = _predict(bench, sets, classifiers, inputs, repetitions, real or Trained(train), progress)
     labels = {of: cohort.label for of, cohort in sets.items()}
-    weights = {of: resamples(len(y), bootstrap, stream("evaluation", seed, KEY, 1)) for of, y in labels.items()}
+    weights = {of: weighted(cohort, bootstrap, seed) for of, cohort in sets.items()}
     return _scores([one.areas(labels, weights) for one in predicted], labels, repetitions)
 
 
@@ -179,7 +180,7 @@ def tstr_by_group(
         y = sets["test"].label[inside]
         why = f"{about(len(y))} held-out stays have {group}; {FEWEST} are needed." if len(y) < FEWEST else None
         why = why or one_class(y, label, f"held-out stays with {group}")
-        weights = resamples(len(y), 0 if why else bootstrap, stream("evaluation", seed, KEY, 1))
+        weights = weighted(sets["test"].take(inside), 0 if why else bootstrap, seed)
         areas = [one.only(inside, why).areas({"test": y}, {"test": weights}) for one in predicted]
         out += [replace(score, group=group) for score in _scores(areas, {"test": y}, repetitions)]
     return out
@@ -199,6 +200,11 @@ def one_class(y: Array, label: Feature, who: str) -> str | None:
         return None
     parts = [f"{about(count)} {who} have {label.name} = {c}" for c, count in zip(label.classes, counts, strict=True)]
     return f"{' and '.join(parts)}; stays of two classes are needed."
+
+
+def weighted(cohort: Cohort, bootstrap: int, seed: int) -> Counts:
+    """How often each stay counts, (1 + bootstrap, N); the same for all that are tested on this cohort."""
+    return resamples(resampling_units(cohort), bootstrap, stream("evaluation", seed, KEY, 1))
 
 
 def labelled(cohort: Cohort) -> Cohort:

@@ -1,4 +1,8 @@
-"""The bootstrap over stays: stays are drawn again with replacement, and a resample is how often each was drawn."""
+"""The bootstrap over stays: units of stays are drawn again with replacement.
+
+A unit is what is independent of the others: all stays of a patient, or a stretch of one long series
+(`resampling_units`). A resample is how often each stay was drawn.
+"""
 
 import math
 from collections.abc import Callable
@@ -9,18 +13,21 @@ import numpy.typing as npt
 from timediff.data.arrays import Array, Floats
 
 Counts = npt.NDArray[np.int64]
+Units = npt.NDArray[np.int64]  # the unit of each stay, (N,), numbered from 0
 
 
-def resample(stays: int, rng: np.random.Generator) -> Counts:
-    """How often each of so many stays is drawn, (N,)."""
-    return np.bincount(rng.integers(stays, size=stays), minlength=stays)
+def resample(units: int | Units, rng: np.random.Generator) -> Counts:
+    """How often each stay is drawn, (N,): as often as its unit. A number means so many stays, each its own unit."""
+    count = int(units.max(initial=-1)) + 1 if isinstance(units, np.ndarray) else units
+    drawn = np.bincount(rng.integers(count, size=count), minlength=count)
+    return drawn[units] if isinstance(units, np.ndarray) else drawn
 
 
-def resamples(stays: int, count: int, rng: np.random.Generator) -> Counts:
+def resamples(units: int | Units, count: int, rng: np.random.Generator) -> Counts:
     """How often each stay counts, (1 + count, N): once each in the first row, then in `count` resamples."""
-    out = np.ones((1 + count, stays), np.int64)
+    out = np.ones((1 + count, len(units) if isinstance(units, np.ndarray) else units), np.int64)
     for row in out[1:]:
-        row[:] = resample(stays, rng)
+        row[:] = resample(units, rng)
     return out
 
 

@@ -1,34 +1,65 @@
-"""Training, held-out and synthetic stays as sets of equal size, for metrics that compare nearest neighbours.
-
-Rows are stays (`View.flat`).
-"""
+"""Training, held-out and synthetic stays as sets of equal size, for metrics that compare nearest neighbours."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from timediff.data.arrays import Array, Floats
-from timediff.runtime.seeding import stream
+from timediff.data.cohort import Cohort
+from timediff.evaluation.inputs.view import View
+from timediff.evaluation.statistics.bootstrap import Units
+from timediff.evaluation.statistics.units import numbered, resampling_units
 
 FEWEST = 20  # stays in each set
 RESAMPLES = 1000
-SUBSET, HALF, BOOTSTRAP = 31, 32, 33  # parts of the evaluation stream
+SUBSET, BOOTSTRAP = 31, 33  # parts of the evaluation stream
 
 Distances = npt.NDArray[np.float32]
-Sets = Mapping[str, Array]
 
 
-def subset(rows: Array, size: int, rng: np.random.Generator) -> Array:
-    return rows if len(rows) == size else rows[rng.choice(len(rows), size, replace=False)]
+@dataclass(frozen=True, eq=False)
+class Stays:
+    """Stays as rows (`View.flat`), and the unit of each, with which it is resampled."""
+
+    rows: Array
+    units: Units
+
+    @staticmethod
+    def of(cohort: Cohort, view: View) -> "Stays":
+        return Stays(view.flat(cohort), resampling_units(cohort))
+
+    @staticmethod
+    def each(rows: "Array | Stays") -> "Stays":
+        """Rows of which each is a unit of its own, unless it is said otherwise."""
+        return rows if isinstance(rows, Stays) else Stays(rows, np.arange(len(rows)))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def single(self) -> bool:
+        """Whether each is a unit of its own."""
+        return bool(self.units.max(initial=-1) + 1 == len(self.units))
+
+    def take(self, index: Array) -> "Stays":
+        return Stays(self.rows[index], numbered(self.units[index]))
 
 
-def halved(train: Array, test: Array, seed: int, repetition: int) -> Sets:
-    """Half of the test stays as if synthetic, the other half as test stays, and as many training stays."""
-    rng = stream("evaluation", seed, HALF, repetition)
-    order, size = rng.permutation(len(test)), min(len(test) // 2, len(train))
-    first, second = order[:size], order[size : 2 * size]
-    return {"train": subset(train, size, rng), "test": test[first], "synthetic": test[second]}
+Sets = Mapping[str, Stays]
+Parts = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # positions
+NO_FLOOR = f"no floor: it needs training stays enough for two parts of {FEWEST} that share no patient and no step."
+
+
+def subset(stays: Stays, size: int, rng: np.random.Generator) -> Stays:
+    return stays if len(stays) == size else stays.take(rng.choice(len(stays), size, replace=False))
+
+
+def members(train: Stays, part: Array) -> Stays:
+    """The training stays to compare with. Where stays come in units it is only the part of them in which units are
+    whole, as they are in the test cohort: a random subset of all would thin them out, and lie further apart."""
+    return train if train.single else train.take(part)
 
 
 def rounded(distances: Floats) -> Distances:
@@ -36,15 +67,8 @@ def rounded(distances: Floats) -> Distances:
     return distances.astype(np.float32)
 
 
-def too_few(train: Array, test: Array, synthetic: Array) -> str:
-    for name, rows in (("training", train), ("held-out", test), ("synthetic", synthetic)):
-        if len(rows) < FEWEST:
-            return f"needs at least {FEWEST} {name} stays, and there are {len(rows)}."
+def too_few(train: Stays, test: Stays, synthetic: Stays) -> str:
+    for name, stays in (("training", train), ("held-out", test), ("synthetic", synthetic)):
+        if len(stays) < FEWEST:
+            return f"needs at least {FEWEST} {name} stays, and there are {len(stays)}."
     return ""
-
-
-def no_floor(test: Array) -> str:
-    """Why held-out stays cannot be halved; empty where they can."""
-    if len(test) >= 2 * FEWEST:
-        return ""
-    return f"no floor: it needs at least {2 * FEWEST} held-out stays, and there are {len(test)}."

@@ -9,6 +9,7 @@ from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
 from timediff.data.schema import Feature
 from timediff.evaluation.statistics.bootstrap import resamples
+from timediff.evaluation.statistics.units import resampling_units
 
 BLOCK = 2_000  # stays whose tables are held at a time
 
@@ -37,7 +38,8 @@ class Resampled:
 
     def __init__(self, cohort: Cohort, bootstrap: int, rng: np.random.Generator) -> None:
         self.cohort = cohort
-        self.counts = resamples(len(cohort), bootstrap, rng).T.astype(np.float64, order="C")  # (N, 1 + bootstrap)
+        counts = resamples(resampling_units(cohort), bootstrap, rng)
+        self.counts = counts.T.astype(np.float64, order="C")  # (N, 1 + bootstrap)
 
     def sums(self, per_stay: Array) -> Floats:
         """Sums over the stays of each resample: (N, K) to (1 + bootstrap, K)."""
