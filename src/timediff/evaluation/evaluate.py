@@ -28,6 +28,7 @@ from timediff.evaluation.registry import METRICS, Metric
 from timediff.evaluation.results import Results, read_score, write_score
 from timediff.evaluation.score import Score, combined, with_floors
 from timediff.evaluation.settings import EvaluationSettings
+from timediff.evaluation.single_stays import why_withheld
 from timediff.runtime.files import explained, locked, refuse_existing, write_atomically
 from timediff.runtime.parsing import Unreadable, read_json, read_text
 from timediff.runtime.progress import Progress, silent
@@ -119,7 +120,7 @@ def evaluate(
         progress(int(1000 * done / total), 1000)
     floors = found.get((FLOOR, 0), Measured()).scores
     scores_of = {
-        name: combined([with_floors(found[name, i].scores, floors) for i in range(len(several))])
+        name: combined([with_floors(found[name, i].scores, floors) for i in range(len(several))], worst=_worst_counts)
         for name, several in cohorts.items()
     }
     return Results(
@@ -129,7 +130,11 @@ def evaluate(
         facts=_facts(case, cohorts, time.monotonic() - started),
         warnings=_warnings(train, cohorts, scores_of),
         figures=[
-            *(figure for name, several in cohorts.items() for figure in cohort_figures(test, several[0], name)),
+            *(
+                figure
+                for name, several in cohorts.items()
+                for figure in cohort_figures(test, several[0], name, single=not why_withheld(scores_of[name]))
+            ),
             *(figure for name in cohorts for figure in found[name, 0].figures),
         ],
     )
@@ -262,6 +267,10 @@ def _check(train: Cohort, test: Cohort, cohorts: Mapping[str, Sequence[Cohort]],
             )
 
 
+def _worst_counts(score: Score) -> bool:
+    return METRICS(score.metric).meaning(score.what).worst
+
+
 def _warnings(
     train: Cohort, cohorts: Mapping[str, Sequence[Cohort]], scores: Mapping[str, Sequence[Score]]
 ) -> list[str]:
@@ -275,6 +284,11 @@ def _warnings(
                 found.append(
                     f"{score.value:.1%} of the stays of {name} are exact copies of training stays "
                     f"({score.floor:.1%} of held-out real stays are)."
+                )
+            if score.metric == "near_copies" and score.excess() > 0:
+                found.append(
+                    f"{score.value:.1%} of the stays of {name} are near copies of training stays "
+                    f"(chance explains at most {score.floor_high:.1%})."
                 )
     return found
 
