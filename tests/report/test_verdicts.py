@@ -122,6 +122,11 @@ def test_few_events_say_nothing_whatever_the_loss(count: int, value: float) -> N
     assert str(FEWEST_EVENTS) in RULES["Is it useful?"]
 
 
+def test_few_events_do_not_even_say_that_the_outcome_cannot_be_predicted() -> None:
+    gap, real, known = loss(0.0, -0.1, 0.1, 12)
+    assert useful([gap, replace(real, value=0.5), known]).grade == "too few to say"
+
+
 def test_twenty_events_are_enough_to_say_poor() -> None:
     assert useful(loss(0.2, 0.1, 0.3, FEWEST_EVENTS)).grade == "poor"
 

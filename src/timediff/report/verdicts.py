@@ -151,7 +151,7 @@ def _who(score: Score, scores: Sequence[Score]) -> str:
     """The classifier in words; of the worst of a panel, which one that is."""
     if score.classifier != "worst":
         return classifier(score) or "the classifier"
-    panel = {s.classifier: classifier(s) for s in _all(scores, "discriminative", "auc") if s.classifier != "worst"}
+    panel = {s.classifier: classifier(s) for s in _known(scores, "discriminative", "auc") if s.classifier != "worst"}
     named = max((name for name in panel if name and name in score.note), key=len, default=None)
     return f"the best of {len(panel)} classifiers ({panel[named] if named else score.note or 'not named'})"
 
@@ -165,8 +165,8 @@ def useful(scores: Sequence[Score]) -> Verdict:
     reached = {s.classifier: s.value for s in _known(scores, "tstr", "trtr")}
     chosen = means or gaps
     best = max((reached[s.classifier] for s in chosen if s.classifier in reached), default=math.nan)
-    events = _events(scores)
-    if best - 0.5 <= LOSS_CARE:  # then even useless synthetic stays could not lose more
+    events, few = _events(scores), _few_events(scores)
+    if best - 0.5 <= LOSS_CARE and not few:  # then even useless synthetic stays could not lose more
         why = f"Even after training on real stays the outcome cannot be predicted here (AUROC {_number(best)}"
         why += f"{events and '; '}{events}), so nothing can be said of what synthetic stays lose."
         return Verdict(USEFUL, "not measured", (why,))
@@ -182,7 +182,6 @@ def useful(scores: Sequence[Score]) -> Verdict:
             f" The interval reaches from no loss to more than {LOSS_CARE:g}: they cannot tell whether there is one."
         )
     reasons = [Reason(grade, numbers)]
-    few = _few_events(scores)
     if few:  # what so few stays say is no reason at all
         reasons = [Reason("too few to say", few), Reason("good", numbers)]
     limits = "This is about one outcome and these classifiers; other questions need a test of their own."
