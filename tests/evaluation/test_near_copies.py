@@ -67,16 +67,19 @@ def test_both_are_signs_of_a_leak_and_a_clean_cohort_is_none() -> None:
 
 def test_held_out_stays_in_place_of_synthetic_ones_raise_no_more_alarms_than_stated() -> None:
     rows = VIEW.flat(ICU)
-    chances = []
+    chances, alarms = [], 0
     for seed in range(200):
         order = np.random.default_rng(seed).permutation(len(rows))
         train, test, fresh = rows[order[:150]], rows[order[150:200]], rows[order[200:500]]
         real = [module._ratios(test, train, "cpu"), module._ratios(train, train, "cpu", exclude_self=True)]
-        chances.append(most_telling(module._ratios(fresh, train, "cpu"), np.concatenate(real)).chance)
+        found = most_telling(module._ratios(fresh, train, "cpu"), np.concatenate(real))
+        chances.append(found.chance)
+        alarms += found.count > found.most
     for level in (0.05, 0.2):
         count = sum(chance <= level for chance in chances)
         assert count <= 200 * level + 3 * math.sqrt(200 * level)
     assert min(chances) > FALSE_ALARMS
+    assert alarms == 0
     assert sum(chance <= 0.5 for chance in chances) > 20  # nor is it deaf
 
 
@@ -136,6 +139,10 @@ def test_the_second_nearest_is_brute_force() -> None:
     np.testing.assert_allclose(nearest_few(b, b, 2, exclude_self=True), np.sort(own, axis=1)[:, :2], atol=1e-9)
     crowd = np.float32(1e5) + np.arange(40, dtype=np.float32)[:, None] / 64  # closer than a product can tell
     np.testing.assert_allclose(nearest_few(crowd, crowd, 2, exclude_self=True)[1:-1], 1 / 64, rtol=1e-7)
+    side = np.where(np.arange(600) % 2, 1000, -1000).astype(np.float32)[:, None]
+    rows = np.random.default_rng(0).normal(size=(600, 50)).astype(np.float32) + side  # as large as the gaps
+    others = np.sqrt(((rows[:, None].astype(np.float64) - rows[None]) ** 2).sum(axis=2))
+    np.testing.assert_allclose(nearest_few(rows, rows, 2), np.sort(others, axis=1)[:, :2], rtol=1e-8)
     assert nearest_few(a[:1], b[:1], 2)[0, 1] == np.inf
     with pytest.raises(ValueError, match="count is 4"):
         nearest_few(a, b, 4)
