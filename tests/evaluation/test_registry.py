@@ -117,7 +117,8 @@ def test_no_metric_takes_the_name_of_another():
 
 def test_an_attack_of_another_package_counts_for_the_verdict():
     attack = metric("attack", "private", numbers={"auc": Meaning("my attack", no_leak=0.5)})(lambda given: [])
-    safe = [("nnaa", "nearer_training", 0.5), ("nnaa", "nnaa", 0.0), ("mir", "auc", 0.5), ("copies", "share", 0.0)]
+    safe = [("nnaa", "nearer_training", 0.5), ("nnaa", "nnaa", 0.0), ("mir", "auc", 0.5)]
+    safe += [("copies", "share", 0.0), ("near_copies", "share", 0.0)]
     ours = [Score(name, what, value, floor=value) for name, what, value in safe]
     try:
         assert exposes(ours).grade == "good"  # it was not asked for, and is not missed

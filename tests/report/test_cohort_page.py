@@ -154,7 +154,7 @@ def test_classes_of_few_stays_are_shown_together_when_together_they_are_many() -
 
 
 def test_a_feature_of_nine_stays_and_one_of_none(page: Path, cohort: Cohort) -> None:
-    assert row(page, "few")[1:] == ["–", "–", "–"]
+    assert row(page, "few")[1:] == ["hidden", "hidden", "hidden"]
     assert row(page, "empty")[1:] == ["100.0%", "–", "–"]
     assert np.isnan(missing_by_step(cohort, cohort.schema["few"], MIN_AGGREGATE)).all()
     assert (missing_by_step(cohort, cohort.schema["empty"], MIN_AGGREGATE) == 1).all()
@@ -191,13 +191,13 @@ def test_five_stays_are_too_few(cohort: Cohort, tmp_path: Path) -> None:
     write_cohort_page(tmp_path / "page.html", cohort.take(np.arange(5)), title="t")
     assert "too few to show" in body(tmp_path / "page.html")
     assert figures_in(tmp_path / "page.html") == 0
-    assert row(tmp_path / "page.html", "missing") == ["–"]
-    assert row(tmp_path / "page.html", "label died") == ["–"]
+    assert row(tmp_path / "page.html", "missing") == ["hidden"]
+    assert row(tmp_path / "page.html", "label died") == ["hidden"]
 
 
 def test_between_ten_and_twenty_stays(cohort: Cohort, tmp_path: Path) -> None:
     write_cohort_page(tmp_path / "page.html", cohort.take(np.arange(12)), title="t")
-    assert row(tmp_path / "page.html", "age (years)")[-1] == "–"
+    assert row(tmp_path / "page.html", "age (years)")[-1] == "hidden"
 
 
 def test_a_constant_feature_has_one_bin(cohort: Cohort) -> None:

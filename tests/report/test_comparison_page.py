@@ -62,7 +62,8 @@ def pair() -> tuple[Cohort, Cohort]:
 @pytest.fixture(scope="module")
 def page(pair: tuple[Cohort, Cohort], tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "comparison.html"
-    write_comparison(path, *pair, title="Real & <synthetic>", facts={"seed": "7", "<key>": "<script>alert(1)</script>"})
+    facts = {"seed": "7", "<key>": "<script>alert(1)</script>"}
+    write_comparison(path, *pair, title="Real & <synthetic>", facts=facts, train=cohort(7))
     return path
 
 
@@ -122,7 +123,7 @@ def test_no_real_aggregate_of_fewer_than_ten_stays(page: Path, pair: tuple[Cohor
     [row] = re.findall(r'<tr><th scope="row">rare</th>(.*?)</tr>', page.read_text())
     cells = re.findall(r"<td>(.*?)</td>", row)
     real, synthetic, shift, real_missing, synthetic_missing = (re.sub("<.*?>", "", cell) for cell in cells)
-    assert (real, shift, real_missing) == ("–", "–", "–")
+    assert (real, shift, real_missing) == ("hidden", "hidden", "hidden")
     assert synthetic.startswith("5000")
     assert synthetic_missing == "77.5 %"
     place = [feature.name for feature in pair[0].schema.features].index("rare")
@@ -196,7 +197,7 @@ def test_the_terminal_table_says_the_same(pair: tuple[Cohort, Cohort]) -> None:
     text = written.getvalue()
     assert ODD in text
     [rare] = [line for line in text.splitlines() if "rare" in line]
-    assert rare.count("–") == 3
+    assert rare.count("hidden") == 3
 
 
 def test_a_browser_draws_every_figure(page: Path, pair: tuple[Cohort, Cohort], tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+LEAK = 3  # the exit code of an evaluation that found copies or a leak
 STOPPED = 130  # the exit code of what was interrupted
 MOST_STAYS = MOST_LENGTH = 10**15  # that are read as numbers; memory and disk say no long before
 MOST_REPETITIONS = 10_000
@@ -431,7 +432,10 @@ def evaluate(
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an evaluation that was stopped.")] = False,
 ) -> None:
-    """Evaluate synthetic cohorts: do they look real, are they useful, whom could they expose?"""
+    """Evaluate synthetic cohorts: do they look real, are they useful, whom could they expose?
+
+    Exit code 3: all was written, and a cohort shows signs of a leak (copies of training stays, or a successful attack).
+    """
     from timediff.cli.console import bar, console, say, waiting
     from timediff.errors import Stopped
     from timediff.report.page import require_plotly
@@ -445,6 +449,7 @@ def evaluate(
         from timediff.evaluation.evaluate import evaluate_to, require_names
         from timediff.evaluation.settings import EvaluationSettings
         from timediff.report.summary import scores_table, verdict_lines
+        from timediff.report.verdicts import leaks
 
         start = EvaluationSettings.quick() if quick else EvaluationSettings()
         settings = replace(
@@ -475,6 +480,9 @@ def evaluate(
     for line in verdict_lines(results):
         say(line)
     say(f"{out / 'report.html'}: open it in a browser")
+    if leaking := leaks(results):
+        say(f"signs of a leak in {', '.join(leaking)}: this ends with exit code {LEAK}")
+        raise typer.Exit(LEAK)
 
 
 def _named_paths(texts: list[str]) -> dict[str, list[Path]]:
@@ -500,12 +508,18 @@ def report(
 ) -> None:
     """Draw the report of an evaluation again."""
     from timediff.cli.console import say, waiting
+    from timediff.errors import TimeDiffError
     from timediff.evaluation.results import Results
     from timediff.report.page import require_plotly
     from timediff.runtime.files import require_new
 
     require_plotly()
     if out is not None:
+        if out.suffix.lower() not in (".html", ".htm"):
+            raise TimeDiffError(
+                f"{out} would not be what its name says: a report is an HTML file, such as {out.stem}.html. To have "
+                "it on paper or as PDF, open it in a browser and print it."
+            )
         require_new(out)
     path = out or results / "report.html"
     with waiting(f"drawing {path}"):

@@ -7,6 +7,7 @@ import numpy as np
 
 from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
+from timediff.data.privacy_limits import HIDDEN
 from timediff.data.schema import Feature
 from timediff.runtime.parsing import Unreadable, read_json
 from timediff.runtime.stored import value_of
@@ -14,6 +15,9 @@ from timediff.runtime.stored import value_of
 BINS = (30, 20, 12, 8, 5)  # fewer where too few stays would leave gaps
 GAPS = 0.02  # of the values may be in bins of too few stays
 TAIL = 0.01  # beyond these quantiles a histogram ends
+LATTICES = (1.0, 0.5, 0.1, 0.05, 0.01, 0.005, 0.001)  # on which values may lie, the coarsest first
+MOST = 0.6  # of the values lie on their lattice; of halves, half are whole numbers by chance
+POINTS = 10  # of a lattice, at least, within a histogram
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ def statistics(cohort: Cohort, fewest: int = 0) -> dict[str, str]:
         "sample size": f"{len(cohort):,}",
         "temporal features": f"{len(cohort.schema.temporal)}",
         "steps": f"{steps} of {cohort.schema.step}",
-        "missing": f"{missing_rate(cohort):.1%}" if enough else "–",
+        "missing": f"{missing_rate(cohort):.1%}" if enough else HIDDEN,
     }
     label = cohort.schema.label
     if label is not None:
@@ -99,7 +103,7 @@ def statistics(cohort: Cohort, fewest: int = 0) -> dict[str, str]:
         texts = [f"{name}: {rate:.1%}" for name, rate in rates.items()]
         if label.kind == "binary":  # the rate of the second class says it all
             texts = [f"{rate:.1%}" for name, rate in rates.items() if name == str(label.classes[1])]
-        row[f"label {label.name}"] = ", ".join(texts) or "–"
+        row[f"label {label.name}"] = ", ".join(texts) or (HIDDEN if fewest else "–")
     return row
 
 
@@ -116,8 +120,9 @@ class Distribution:
     high: float = np.nan
     edges: Floats = field(default_factory=lambda: np.empty(0))  # of the bins, (B + 1,); empty = nothing to draw
     heights: Floats = field(default_factory=lambda: np.empty(0))  # rates of the bins, (B,); NaN = from too few stays
-    spacing: float | None = None  # of neighbouring values, where they lie on a grid
+    spacing: float | None = None  # of neighbouring values, where all of them lie on a lattice
     class_rates: dict[str, float] = field(default_factory=dict)  # of the classes that enough stays have
+    # Empty also where only one class could be shown, which would then seem to be all there is.
     rare: float | None = None  # rate of all other classes together; NaN where even together too few stays have them
 
     @property
@@ -150,13 +155,13 @@ def distribution(cohort: Cohort, feature: Feature, fewest: int) -> Distribution:
     high = min(high, float(np.sort(np.where(there, values, -np.inf).max(axis=1))[-fewest]))
     if low > high:
         return known
-    spacing = feature.resolution or (1.0 if (observed == np.round(observed)).all() else None)
+    step, whole = _lattice(observed, low, high, feature.resolution)
     for bins in BINS:
-        edges = _edges(low, high, spacing, bins)
+        edges = _edges(low, high, step, bins)
         heights = _heights(values, there, edges, fewest)
         if np.nansum(heights) >= ((observed >= edges[0]) & (observed <= edges[-1])).mean() - GAPS:
             break
-    return replace(known, low=low, high=high, edges=edges, heights=heights, spacing=spacing)
+    return replace(known, low=low, high=high, edges=edges, heights=heights, spacing=step if whole else None)
 
 
 def missing_by_step(cohort: Cohort, feature: Feature, fewest: int) -> Floats:
@@ -178,16 +183,43 @@ def _classes(feature: Feature, values: Floats, fewest: int) -> tuple[dict[str, f
     class_rates = {str(feature.classes[i]): float(counts[i] / counted) for i in np.flatnonzero(common)}
     if common.all():
         return class_rates, None
+    if len(class_rates) == 1 and 0 < others < fewest:
+        return {}, np.nan
     return class_rates, float(counts[~common].sum() / counted) if others >= fewest else np.nan
 
 
-def _edges(low: float, high: float, spacing: float | None, bins: int) -> Floats:
-    """At most so many bins; values on a grid get equally many of its points in each, or the bins would show a comb."""
-    if spacing is None:
+def _lattice(observed: Floats, low: float, high: float, resolution: float | None) -> tuple[float | None, bool]:
+    """The coarsest lattice on which most values lie, if any, and whether all of them do.
+
+    The most frequent value is left out: a zero lies on every lattice.
+    """
+    distinct, counts = np.unique(observed, return_counts=True)
+    others = counts.copy()
+    others[counts.argmax()] = 0
+    finest = resolution or LATTICES[0]  # is taken however few points it has here
+    for step in dict.fromkeys((*(step for step in LATTICES if step >= (resolution or 0)), finest)):
+        on = _is_on(distinct, step)
+        if (on.all() or others[on].sum() > MOST * others.sum()) and ((high - low) / step >= POINTS or step == finest):
+            return step, bool(on.all())
+    return None, False
+
+
+def _is_on(values: Floats, step: float) -> Array:
+    places = values / step
+    return np.asarray(np.abs(places - np.round(places)) <= 1e-6 + 1e-9 * np.abs(places))
+
+
+def _edges(low: float, high: float, step: float | None, bins: int) -> Floats:
+    """At most so many bins; those of values on a lattice have edges half-way between its points.
+
+    Each has equally many points, or the bins would show a comb.
+    """
+    if step is None:
         return np.linspace(low, high, bins + 1) if high > low else np.array([low - 0.5, low + 0.5])
-    points = round((high - low) / spacing) + 1
+    first, last = (int(np.floor(end / step + 0.5)) for end in (low, high))
+    points = last - first + 1
     width = -(-points // bins)
-    return np.asarray(low - spacing / 2 + spacing * width * np.arange(-(-points // width) + 1))
+    return np.asarray(step * (first - 0.5 + width * np.arange(-(-points // width) + 1)))
 
 
 def _heights(values: Floats, there: Array, edges: Floats, fewest: int) -> Floats:

@@ -30,6 +30,7 @@ from timediff.evaluation.registry import METRICS, Metric
 from timediff.evaluation.results import Results, read_score, write_score
 from timediff.evaluation.score import Score, combined, with_floors
 from timediff.evaluation.settings import EvaluationSettings
+from timediff.evaluation.single_stays import why_withheld
 from timediff.runtime.files import explained, locked, refuse_existing, write_atomically
 from timediff.runtime.parsing import Unreadable, read_json, read_text
 from timediff.runtime.progress import Progress, silent
@@ -125,7 +126,7 @@ def evaluate(
         return with_floors(found[name, number].scores, floor.scores)
 
     scores_of = {
-        name: combined([floored(name, number, cohort) for number, cohort in enumerate(several)])
+        name: combined([floored(name, number, cohort) for number, cohort in enumerate(several)], worst=_worst_counts)
         for name, several in cohorts.items()
     }
     return Results(
@@ -135,7 +136,11 @@ def evaluate(
         facts=_facts(case, cohorts, time.monotonic() - started),
         warnings=_warnings(case, cohorts, scores_of),
         figures=[
-            *(figure for name, several in cohorts.items() for figure in cohort_figures(test, several[0], name)),
+            *(
+                figure
+                for name, several in cohorts.items()
+                for figure in cohort_figures(test, several[0], name, single=not why_withheld(scores_of[name]))
+            ),
             *(figure for name in cohorts for figure in found[name, 0].figures),
         ],
     )
@@ -277,6 +282,10 @@ def _check(train: Cohort, test: Cohort, cohorts: Mapping[str, Sequence[Cohort]],
         refuse_leaks(train, test, cohorts)
 
 
+def _worst_counts(score: Score) -> bool:
+    return METRICS(score.metric).meaning(score.what).worst
+
+
 def _warnings(case: Case, cohorts: Mapping[str, Sequence[Cohort]], scores: Mapping[str, Sequence[Score]]) -> list[str]:
     # The strict protocol has refused them.
     found = [] if case.settings.protocol == "strict" else [f"{leak.what}." for leak in leaks(case.train, case.test)]
@@ -289,6 +298,11 @@ def _warnings(case: Case, cohorts: Mapping[str, Sequence[Cohort]], scores: Mappi
                 found.append(
                     f"{score.value:.1%} of the stays of {name} are exact copies of training stays "
                     f"({score.floor:.1%} of held-out real stays are)."
+                )
+            if score.metric == "near_copies" and score.excess() > 0:
+                found.append(
+                    f"{score.value:.1%} of the stays of {name} are near copies of training stays "
+                    f"(chance explains at most {score.floor_high:.1%})."
                 )
     return found
 

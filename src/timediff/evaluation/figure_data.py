@@ -15,7 +15,8 @@ from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
 from timediff.data.describe import Distribution, distribution
 from timediff.data.privacy_limits import MIN_AGGREGATE
-from timediff.evaluation.metrics.marginals import levels, marginals, require_same_features
+from timediff.data.schema import Feature
+from timediff.evaluation.metrics.marginals import is_rare, levels, marginals, require_same_features
 from timediff.runtime.parsing import Unreadable
 from timediff.runtime.stored import restored
 
@@ -212,12 +213,12 @@ def named(generator: str, figures: Iterable[FigureData]) -> list[FigureData]:
     return [replace(f, name=f"{f.name}-{short}-{i:03}", generator=generator) for i, f in enumerate(figures)]
 
 
-def cohort_figures(real: Cohort, synthetic: Cohort, generator: str) -> list[FigureData]:
-    """What there is to see of a synthetic cohort beside real stays, whatever was measured."""
-    return named(generator, _of_cohort(real, synthetic))
+def cohort_figures(real: Cohort, synthetic: Cohort, generator: str, *, single: bool = False) -> list[FigureData]:
+    """What there is to see of a synthetic cohort beside real stays; `single` stays only where none is a copy."""
+    return named(generator, _of_cohort(real, synthetic, single))
 
 
-def _of_cohort(real: Cohort, synthetic: Cohort) -> Iterator[FigureData]:
+def _of_cohort(real: Cohort, synthetic: Cohort, single: bool) -> Iterator[FigureData]:
     generated = [feature for feature in real.schema.features if feature.generated]
     temporal = [feature for feature in generated if feature.scope == "temporal"]
     for feature in temporal:
@@ -226,7 +227,7 @@ def _of_cohort(real: Cohort, synthetic: Cohort) -> Iterator[FigureData]:
     for feature in generated:
         overlay = distributions(distribution(real, feature, MIN_AGGREGATE), synthetic)
         yield FigureData("distributions", "distributions", feature.name, overlay, feature.name)
-    if any(not feature.discrete for feature in temporal):
+    if single and any(not feature.discrete for feature in temporal):
         yield FigureData("stays", "stays", "Single synthetic stays", single_stays(synthetic))
     yield FigureData("missingness", "missingness", "Fraction of missing values", missing_rates(real, synthetic))
 
@@ -239,19 +240,29 @@ def course_over_time(real: Cohort, synthetic: Cohort, feature: str) -> Course:
     mean: dict[str, list[Numbers]] = {"real": [], "synthetic": []}
     low: dict[str, list[Numbers]] = {"real": [], "synthetic": []}
     high: dict[str, list[Numbers]] = {"real": [], "synthetic": []}
+    least, most = _possible(described, real.series[feature])
     for level in panels:
         for name, cohort in (("real", real), ("synthetic", synthetic)):
             values = cohort.series[feature]
             if level is not None:
                 values = np.where(np.isnan(values), np.nan, values == level)
             middle, sd = _by_step(values)
+            if name == "real" and level is not None and is_rare(real, described, level):
+                middle = np.full_like(middle, np.nan)
             mean[name].append(plain(middle))
             if level is None:
-                low[name].append(plain(middle - sd))
-                high[name].append(plain(middle + sd))
+                low[name].append(plain(np.maximum(middle - sd, least)))
+                high[name].append(plain(np.minimum(middle + sd, most)))
     classes = [str(described.classes[level]) for level in panels if level is not None]
     steps = max(real.schema.steps, synthetic.schema.steps)
     return Course(feature, described.unit, real.schema.step, steps, classes, mean, low, high)
+
+
+def _possible(feature: Feature, values: Floats) -> tuple[float, float]:
+    """Beyond which no value can lie, so that no band does: the schema's bounds, or 0 for what is never negative."""
+    if feature.bounds is not None:
+        return feature.bounds
+    return (0.0 if (values[~np.isnan(values)] >= 0).all() else -np.inf), np.inf
 
 
 def _by_step(values: Floats) -> tuple[Floats, Floats]:
@@ -268,7 +279,7 @@ def distributions(known: Distribution, synthetic: Cohort) -> Histogram | ClassFr
     """One feature, real as far as at least ten stays say it, and synthetic on the same bins or classes."""
     values = np.asarray(synthetic.values(known.feature.name), np.float64).ravel()
     observed = values[~np.isnan(values)]
-    if known.class_rates:
+    if known.feature.discrete:
         return _class_fractions(known, observed)
     if not known.shown:
         return Histogram(known.feature.unit, [], 0.0, [], [], [], [])
@@ -293,7 +304,7 @@ def _class_fractions(known: Distribution, observed: Floats) -> ClassFractions:
     others = known.rare is not None and not np.isnan(known.rare)
     if others and known.rare is not None:
         counts, real = [*counts, len(observed) - sum(counts)], [*real, known.rare]
-    synthetic = np.array(counts) / max(1, sum(counts))
+    synthetic = np.array(counts, np.float64) / max(1, sum(counts))
     return ClassFractions(names, plain(np.array(real)), plain(synthetic), others)
 
 

@@ -22,6 +22,7 @@ HOMES = {
     name: f"timediff.evaluation.metrics.{name}:measure"
     for name in (
         "copies",
+        "near_copies",
         "nnaa",
         "mir",
         "discriminative",
@@ -56,6 +57,8 @@ class Meaning:
     sentence: str = ""
     good: str = ""  # the value that a perfect generator has; empty where the number is a yardstick for others
     in_terminal: bool = True
+    whole: bool = False  # a count
+    worst: bool = False  # of several cohorts of one generator the worst counts, and not their mean
     no_leak: float | None = None  # of a number that counts for the privacy verdict: its value without a leak
 
 

@@ -1,7 +1,7 @@
 """Score: what every metric returns. One number, how sure it is, and what the same number is for real against real."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -31,6 +31,11 @@ class Score:
     def with_floor(self, other: "Score") -> "Score":
         """This score, with `other`, the same number of real against real, as its floor."""
         return replace(self, floor=other.value, floor_low=other.low, floor_high=other.high)
+
+    def excess(self) -> float:
+        """How far it lies above what real stays give, their interval included."""
+        floors = (self.floor_high, self.floor, 0.0)
+        return self.value - next(floor for floor in floors if not math.isnan(floor))
 
     @property
     def key(self) -> tuple[str, str | None, str, str | None, str | None]:
@@ -64,12 +69,21 @@ def with_floors(scores: Sequence[Score], floors: Sequence[Score]) -> list[Score]
     return [score.with_floor(known[score.key]) if score.key in known else score for score in scores]
 
 
-def combined(cohorts: Sequence[Sequence[Score]]) -> list[Score]:
-    """The scores of one generator's cohorts as one: their mean, and beside the classifiers' std that of the cohorts."""
+def combined(cohorts: Sequence[Sequence[Score]], worst: Callable[[Score], bool] = lambda score: False) -> list[Score]:
+    """The scores of one generator's cohorts as one: their mean, and beside the classifiers' std that of the cohorts.
+
+    A number that is `worst` is that of the cohort in which it is furthest above its floor.
+    """
     if len(cohorts) == 1:
         return list(cohorts[0])
     by_key = [{score.key: score for score in scores} for scores in cohorts]
-    return [_mean([scores[key] for scores in by_key if key in scores]) for key in by_key[0]]
+    every = [[scores[key] for scores in by_key if key in scores] for key in by_key[0]]
+    return [_worst(several) if worst(several[0]) else _mean(several) for several in every]
+
+
+def _worst(scores: Sequence[Score]) -> Score:
+    known = [score for score in scores if not math.isnan(score.value)]
+    return max(known or scores[:1], key=Score.excess)
 
 
 def _mean(scores: Sequence[Score]) -> Score:

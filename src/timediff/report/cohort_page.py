@@ -4,9 +4,11 @@ import html
 import math
 from pathlib import Path
 
+import numpy as np
+
 from timediff.data.cohort import Cohort
 from timediff.data.describe import Distribution, Extracted, distribution, statistics
-from timediff.data.privacy_limits import MIN_AGGREGATE
+from timediff.data.privacy_limits import HIDDEN, MIN_AGGREGATE
 from timediff.report.page import EmbeddedFigures, cell, document, header, require_plotly, section, table
 from timediff.runtime.files import explained, refuse_existing, write_atomically
 
@@ -24,13 +26,13 @@ FEW = (
 )
 LEGEND = (
     "Missing: fraction of the steps within each stay, or of the stays. "
-    f"– is no value, or one from fewer than {MIN_AGGREGATE} stays. "
+    f"Hidden: fewer than {MIN_AGGREGATE} stays have a value, or have another class than all others. – is no value. "
     f"A percentile beyond which fewer than {MIN_AGGREGATE} stays lie is moved inwards until {MIN_AGGREGATE} do."
 )
 MAP = f"Fraction of stays without a value at each step; blank where fewer than {MIN_AGGREGATE} stays are left to count."
 FIGURES = (
     "The distribution of the observed values and, below it, the missing rate at each step. "
-    f"Bins in which fewer than {MIN_AGGREGATE} stays have a value are left out."
+    f"Hatched bins are hidden: fewer than {MIN_AGGREGATE} stays, or none, have a value there."
 )
 
 
@@ -74,8 +76,9 @@ def _features(cohort: Cohort) -> list[str]:
 def _row(known: Distribution) -> tuple[str, ...]:
     """One row under `HEADINGS`."""
     feature = known.feature
-    missing = "–" if math.isnan(known.missing) else f"{known.missing:.1%}"
-    value = span = "–"
+    few = HIDDEN if known.stays else "–"
+    missing = few if math.isnan(known.missing) else f"{known.missing:.1%}"
+    value, span = few, "–" if feature.discrete else few
     if known.class_rates:
         texts = [f"{name}: {rate:.1%}" for name, rate in list(known.class_rates.items())[:MOST_CLASSES]]
         more = len(known.class_rates) - MOST_CLASSES
@@ -89,12 +92,14 @@ def _row(known: Distribution) -> tuple[str, ...]:
 
 def _beyond(known: Distribution) -> str:
     """In words what a figure leaves out."""
+    if known.rare is not None and not known.class_rates:
+        return ""  # the figure says it
     if known.rare is not None and math.isnan(known.rare):
         return f"Classes that fewer than {MIN_AGGREGATE} stays have are not counted."
     if known.rare is not None:
         return f"Classes that fewer than {MIN_AGGREGATE} stays have are counted together."
     if len(known.edges) and known.undrawn > 0.0005:
-        low, high = known.low, known.edges[-1] - (known.spacing or 0) / 2
+        low, high = known.edges[[0, -1]] + np.array([0.5, -0.5]) * (known.spacing or 0)
         few = f"or in a bin of fewer than {MIN_AGGREGATE} stays"
         return f"{known.undrawn:.1%} of values are not shown: below {low:.4g}, above {high:.4g}, {few}."
     return ""

@@ -8,25 +8,34 @@ from timediff.data.cohort import Cohort
 from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.evaluation.figure_data import course_over_time, missing_rates, single_stays
 from timediff.evaluation.metrics.marginals import Marginal, marginals
+from timediff.evaluation.single_stays import copies_of, why_withheld
 from timediff.report.page import EmbeddedFigures, cell, document, header, require_plotly, section, table
 from timediff.report.terminal import HEADINGS, LEGEND, Cell, cells
 from timediff.runtime.files import write_atomically
 
 ABOUT = (
     "This page compares {real:,} real stays that the generator never saw with {synthetic:,} synthetic stays it made. "
-    f"Real stays appear only as aggregates of at least {MIN_AGGREGATE}; every single stay shown is synthetic."
+    f"Real stays appear only as aggregates of at least {MIN_AGGREGATE}."
 )
 TRAJECTORIES = (
     "Mean over stays at each step and one standard deviation either side (real a band, synthetic dotted lines), "
     "or the fraction of a class. "
     f"Steps at which fewer than {MIN_AGGREGATE} stays have a value are left out."
 )
-STAYS = "A few synthetic stays, evenly taken from the cohort. Each colour is one stay; a gap is a missing measurement."
+STAYS = (
+    "A few synthetic stays, evenly taken from the cohort. Each colour is one stay; a gap is a missing measurement. "
+    "They are shown only of cohorts in which no copy of a real stay was found."
+)
 MISSING = "Fraction of missing values by feature, within the length of each stay."
 
 
-def write_comparison(path: Path, real: Cohort, synthetic: Cohort, *, title: str, facts: Mapping[str, str]) -> None:
-    """Writes one HTML file with everything in it: facts, marginals, trajectories, synthetic stays, missingness."""
+def write_comparison(
+    path: Path, real: Cohort, synthetic: Cohort, *, title: str, facts: Mapping[str, str], train: Cohort | None = None
+) -> None:
+    """Writes one HTML file with everything in it: facts, marginals, trajectories, synthetic stays, missingness.
+
+    Single stays are shown only if `train`, what the generator was trained on, is given and no copies are found.
+    """
     require_plotly()
     from timediff.report import figures
 
@@ -42,8 +51,10 @@ def write_comparison(path: Path, real: Cohort, synthetic: Cohort, *, title: str,
         section("Over time", f'<p>{TRAJECTORIES}</p>\n<div class="grid">\n{grid}\n</div>'),
     ]
     if any(not feature.discrete for feature in temporal):
-        stays = embedded(figures.draw(single_stays(synthetic)), "single synthetic stays")
-        sections.append(section("Single synthetic stays", f"<p>{STAYS}</p>\n{stays}"))
+        why = why_withheld(copies_of(train, real, synthetic) if train is not None else ())
+        drawn = "" if why else embedded(figures.draw(single_stays(synthetic)), "single synthetic stays")
+        words = html.escape(f"They are withheld: {why}") if why else STAYS
+        sections.append(section("Single synthetic stays", f"<p>{words}</p>\n{drawn}"))
     missing = embedded(figures.draw(missing_rates(real, synthetic)), "missing rates by feature")
     sections.append(section("What is missing", f"<p>{MISSING}</p>\n{missing}"))
     about = ABOUT.format(real=len(real), synthetic=len(synthetic))

@@ -11,7 +11,7 @@ from typing import Any
 from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.evaluation.results import Results
 from timediff.evaluation.score import Score
-from timediff.report.gallery import augmentation, galleries, placed
+from timediff.report.gallery import augmentation, galleries, placed, withheld
 from timediff.report.interactive import SCRIPT, STYLE
 from timediff.report.meanings import ASKED, OTHER, QUESTIONS, families, find_metric, meaning
 from timediff.report.page import cell, document, facts_table, header, plotly_is_here, section, table
@@ -21,9 +21,11 @@ from timediff.report.verdicts import RULES, Verdict, verdicts
 from timediff.runtime.files import explained, write_atomically
 
 ABOUT = "Synthetic stays compared with real ones, by three questions; below the verdicts, every number behind them. "
-SHOWN = f"Real stays appear only as aggregates of at least {MIN_AGGREGATE}; every single stay shown is synthetic."
+SHOWN = f"Real stays appear only as aggregates of at least {MIN_AGGREGATE}. "
+SINGLE = "Single stays are shown only of cohorts in which no copy of a real stay was found. "
+WITHHELD = "Single stays of {name} are not shown: {why} "
 INTERNAL = "<b>For internal use only</b>: on the maps of all stays every real stay is a point."
-CLASSES = {"good": "good", "with care": "care", "poor": "poor", "not measured": "none"}
+CLASSES = {"good": "good", "with care": "care", "too few to say": "few", "poor": "poor", "not measured": "none"}
 FEATURES = (
     "Each feature by itself; below each number its 95 % interval and the same number for real against real stays. "
     "▲ ▼ mark what is far worse than real against real{far}. A heading sorts."
@@ -47,22 +49,23 @@ READING = (
     "<b>Stay</b>: one patient's time in intensive care. <b>Training stays</b>: what the generator was trained on. "
     "<b>Unseen stays</b>: real ones that it was not trained on. <b>AUC, AUROC</b>: the chance to name the right one of "
     "two; 0.5 is guessing.",
-    "<b>–</b> was not asked for; <b>not available</b> could not be computed, and it says why.",
+    "<b>–</b>: there is no such number; <b>not available</b>: it could not be computed, and it says why; "
+    f"<b>hidden</b>: fewer than {MIN_AGGREGATE} real stays say it.",
 )
 
 
 def write_report(path: Path, results: Results) -> None:
     """Writes the page: warnings, verdicts, facts, evidence by question, figures, how to read it."""
     names = [name for name in results.generators if name in results.scores]
-    title = f"Evaluation of synthetic stays: {', '.join(results.generators)}"
+    title = f"Evaluation of {', '.join(results.generators)}"
     numbers = count()
     sections = [
         section("Verdicts", _verdicts(results, names)),
-        section("Facts", facts_table(results.facts) + _settings(results.settings)),
         *(section(question, _evidence(results, names, question, numbers)) for question in QUESTIONS),
         _others(results, names),
         _groups(results, names),
         *(galleries(results, numbers) if plotly_is_here() else [section("Figures", NO_PLOTLY)]),
+        section("Facts", facts_table(results.facts) + _settings(results.settings)),
         section("How to read this page", _reading(results)),
         section("What was not measured", _unmeasured(results)),
         section("Decision", SIGN),
@@ -71,7 +74,7 @@ def write_report(path: Path, results: Results) -> None:
     warnings = "".join(f"<p><b>Warning:</b> {html.escape(warning)}</p>" for warning in results.warnings)
     box = f'<div class="warning" role="alert">{warnings}</div>\n' if warnings else ""
     kept = [one for one in sections if one]
-    about = ABOUT + (INTERNAL if results.settings.get("internal") else SHOWN)
+    about = ABOUT + (INTERNAL if results.settings.get("internal") else SHOWN) + _single(results)
     page = document(title, about, {}, kept, above=box, style=STYLE, script=SCRIPT, figures=drawn)
     with explained(path):
         path.parent.resolve().mkdir(parents=True, exist_ok=True)
@@ -86,6 +89,13 @@ SIGN = table(
     [[header(what), cell("")] for what in ("May be used for", "May be given to", "Name, date, signature")],
     kind="facts sign",
 )
+
+
+def _single(results: Results) -> str:
+    """Of which cohorts single stays are shown, and why not of the others."""
+    whys = withheld(results)
+    shown = SINGLE if len(whys) < len(results.generators) else ""
+    return shown + "".join(WITHHELD.format(name=html.escape(n), why=html.escape(why)) for n, why in whys.items())
 
 
 def _verdicts(results: Results, names: Sequence[str]) -> str:
@@ -163,21 +173,37 @@ def _plain(scores: Mapping[str, Sequence[Score]], numbers: "count[int]") -> str:
 def _tstr(scores: Mapping[str, Sequence[Score]], numbers: "count[int]") -> str:
     """What each classifier loses, generators side by side; all its numbers below."""
     gaps = {name: [s for s in known if s.what == "gap"] for name, known in scores.items()}
-    content = ""
+    content = _events(scores)
+    scores = {name: [s for s in known if s.what != "events"] for name, known in scores.items()}
     if any(gaps.values()):
         says = meaning(Score("tstr", "gap", 0))
-        content = f"<h4>What is lost</h4><p>{best(says)}</p>"
+        content += f"<h4>What is lost</h4><p>{best(says)}</p>"
         content += side_by_side(gaps, lambda s: s.classifier or "")
     every = _by_generator(scores, lambda s: s.classifier or "", "classifier") + _legend(scores)
     return f"{content}<details><summary>Every number of every classifier</summary>{every}</details>"
 
 
+def _events(scores: Mapping[str, Sequence[Score]]) -> str:
+    """On how many stays of the rarer outcome the numbers rest, which is the same for all generators."""
+    found = next((s for known in scores.values() for s in known if s.what == "events"), None)
+    if found is None:
+        return ""
+    if math.isnan(found.value):
+        return f"<p><b>{html.escape(found.note[:1].upper() + found.note[1:])}.</b> {RESTS}</p>"
+    return f"<p><b>{found.value:,.0f} of {found.n:,} unseen stays have the rarer outcome.</b> {RESTS}</p>"
+
+
+RESTS = "Every number here rests on so many events, and not on more."
+
+
 def _tsrtr(scores: Mapping[str, Sequence[Score]], numbers: "count[int]") -> str:
+    above = _events(scores)
+    scores = {name: [s for s in known if s.what != "events"] for name, known in scores.items()}
     content = _by_generator(scores, lambda s: s.classifier or "", "classifier")
     figure = augmentation(scores)
     if figure["data"] and plotly_is_here():
         content = placed(figure, "Mean AUROC over classifiers by fraction of synthetic stays", numbers) + content
-    return content
+    return above + content
 
 
 def _panel(scores: Mapping[str, Sequence[Score]], numbers: "count[int]") -> str:

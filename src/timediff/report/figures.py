@@ -3,6 +3,7 @@
 import html
 import json
 import textwrap
+from collections.abc import Sequence
 from typing import Any, assert_never
 
 import numpy as np
@@ -30,6 +31,7 @@ from timediff.evaluation.figure_data import (
 REAL, SYNTHETIC = "#0072B2", "#D55E00"  # for colour-blind readers too
 MISSING = "#8a8f98"
 STAYS = ("#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0072B2")
+ONE_CLASS = f"hidden: fewer than {MIN_AGGREGATE} stays have any other class than the most frequent one"
 FAINT = "rgba(128, 128, 128, 0.25)"  # grid lines on white and on black
 SETS = {"train": REAL, "test": "#009E73", "synthetic": SYNTHETIC}
 SET_NAMES = {"train": "real, training", "test": "real, unseen", "synthetic": "synthetic"}
@@ -92,10 +94,7 @@ def _course(content: Course) -> go.Figure:
 def _histogram(content: Histogram) -> go.Figure:
     figure = go.Figure()
     if not content.middles:
-        _say(figure, f"too few real stays have a value (at least {MIN_AGGREGATE} are needed)")
-        figure.update_xaxes(visible=False)
-        figure.update_yaxes(visible=False)
-        return _dress(figure, 120)
+        return _empty(f"hidden: too few real stays have a value (at least {MIN_AGGREGATE} are needed)")
     bars = _bins(content.middles, content.real, content.width, content.bins)
     figure.add_trace(bars.update(name="real", showlegend=True, hovertemplate=None, hoverinfo="y+name"))
     line = {"color": SYNTHETIC, "width": 2, "shape": "hvh"}  # a staircase: its steps are the bins
@@ -103,13 +102,16 @@ def _histogram(content: Histogram) -> go.Figure:
     heights = [content.synthetic[0], *content.synthetic, content.synthetic[-1]]
     figure.add_trace(go.Scatter(name="synthetic", x=places, y=heights, mode="lines", line=line))
     figure.update_traces(selector={"name": "real"}, marker_opacity=0.55)
+    figure.add_traces(_hidden(content.middles, content.real, content.width, content.bins, heights))
     figure.update_xaxes(title_text=html.escape(content.unit or "value", quote=False))
     figure.update_yaxes(title_text="of values", tickformat=".0%", rangemode="tozero", nticks=5)
-    return _dress(figure, 250).update_layout(hovermode="closest", bargap=0)
+    return _dress(figure, 250).update_layout(hovermode="closest", bargap=0, barmode="overlay")
 
 
 def _class_fractions(content: ClassFractions) -> go.Figure:
     names = [_cut(name) for name in content.classes]
+    if not names:
+        return _empty(ONE_CLASS)
     if content.others:
         names.append(f"<i>fewer than {MIN_AGGREGATE} real stays</i>")
     figure = go.Figure(_paired_bars(content.real, content.synthetic))
@@ -215,13 +217,15 @@ def distribution(cohort: Cohort, known: Distribution) -> go.Figure:
             bin_names(known),
         )
         figure.add_trace(bars, row=1, col=1)
+        for hidden in _hidden(bars.x, bars.y, bars.width, bars.text, ()):
+            figure.add_trace(hidden.update(showlegend=False), row=1, col=1)
         figure.update_yaxes(tickformat=".0%", rangemode="tozero", nticks=5, row=1, col=1)
         figure.update_yaxes(title_text="of values", row=1, col=1)
         figure.update_xaxes(title_text=html.escape(known.feature.unit or "value", quote=False), row=1, col=1)
     else:
         few = f"fewer than {MIN_AGGREGATE} stays have a value" if known.stays else "no value was observed"
         if known.stays >= MIN_AGGREGATE:
-            few = "too few stays for a histogram"
+            few = ONE_CLASS if known.feature.discrete else "too few stays for a histogram"
         place = {"x": 0.5, "y": 0.85 if temporal else 0.5, "xref": "paper", "yref": "paper"}
         figure.add_annotation(text=few, showarrow=False, **place)
         figure.update_xaxes(visible=False, row=1, col=1)
@@ -234,7 +238,9 @@ def distribution(cohort: Cohort, known: Distribution) -> go.Figure:
         figure.add_trace(line, row=2, col=1)
         figure.update_yaxes(title_text="missing", tickformat=".0%", range=[-0.03, 1.03], nticks=3, row=2, col=1)
         figure.update_xaxes(title_text=_step(cohort.schema.step), range=_width(cohort.schema.steps), row=2, col=1)
-    return _dress(figure, sum(heights) + 30).update_layout(margin_t=12, hovermode="closest", bargap=0)
+    return _dress(figure, sum(heights) + 30).update_layout(
+        margin_t=12, hovermode="closest", bargap=0, barmode="overlay"
+    )
 
 
 def missing_map(cohort: Cohort) -> go.Figure:
@@ -275,6 +281,31 @@ def _bins(middles: Numbers, heights: Numbers, width: float, names: list[str]) ->
         hovertemplate="%{text}: %{y:.1%}<extra></extra>",
         showlegend=False,
     )
+
+
+def _hidden(
+    middles: Sequence[float | None],
+    heights: Sequence[float | None],
+    width: float,
+    names: Sequence[str],
+    others: Sequence[float | None],
+) -> list[go.Bar]:
+    """Hatched bars as high as the figure where a bin is hidden, so that it is not taken for one without values."""
+    hidden = [place for place, height in enumerate(heights) if height is None]
+    if not hidden:
+        return []
+    pattern = {"shape": "/", "fillmode": "overlay", "fgcolor": MISSING, "size": 5, "solidity": 0.25}
+    bars = go.Bar(
+        name=f"hidden: fewer than {MIN_AGGREGATE} real stays",
+        x=[middles[place] for place in hidden],
+        y=[max((height for height in (*heights, *others) if height is not None), default=1.0)] * len(hidden),
+        width=width,
+        marker={"color": "rgba(0, 0, 0, 0)", "line": {"width": 0}, "pattern": pattern},
+        text=[names[place] for place in hidden],
+        textposition="none",
+        hovertemplate="%{text}: hidden<extra></extra>",
+    )
+    return [bars]
 
 
 def _classes(figure: go.Figure, known: Distribution) -> None:
@@ -342,6 +373,15 @@ def _band(name: str, colour: str, low: Numbers, high: Numbers, *, filled: bool) 
         legendgroup=name,
         showlegend=False,
     )
+
+
+def _empty(text: str) -> go.Figure:
+    """A sentence in place of a figure."""
+    figure = go.Figure()
+    _say(figure, text)
+    figure.update_xaxes(visible=False)
+    figure.update_yaxes(visible=False)
+    return _dress(figure, 120)
 
 
 def _say(figure: go.Figure, text: str) -> None:

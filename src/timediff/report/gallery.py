@@ -5,14 +5,16 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from statistics import fmean
 from typing import Any
 
 from timediff.data.privacy_limits import MIN_AGGREGATE
-from timediff.evaluation.figure_data import FigureData
+from timediff.evaluation.figure_data import FigureData, SingleStays
 from timediff.evaluation.results import Results
 from timediff.evaluation.score import Score
+from timediff.evaluation.single_stays import why_withheld
 from timediff.report.page import section
 
 GALLERIES = {
@@ -24,13 +26,14 @@ GALLERIES = {
     "distributions": (
         "Distributions",
         "Fraction of the observed values, real and synthetic on the same bins; "
-        f"bins of fewer than {MIN_AGGREGATE} real stays are left out, and so are the outermost values.",
+        f"hatched bins are hidden, since fewer than {MIN_AGGREGATE} real stays, or none, have a value there; the "
+        "outermost values are left out.",
     ),
     "missingness": ("What is missing", "Fraction of missing values by feature."),
     "stays": (
         "Single synthetic stays",
         "Stays that the generator made, evenly taken from the cohort. Each colour is one stay; a gap is a missing "
-        "measurement. None of them is a patient.",
+        "measurement. They are shown only of cohorts in which no copy of a real stay was found.",
     ),
     "embeddings": (
         "Maps of all stays",
@@ -42,9 +45,26 @@ GALLERIES = {
 
 
 def galleries(results: Results, numbers: "count[int]") -> list[str]:
-    """All figures, those of known sections first; another section's name is its heading."""
-    sections = [figure.section for figure in results.figures]
-    return [gallery(results, kind, numbers) for kind in dict.fromkeys((*GALLERIES, *sections)) if kind in sections]
+    """All figures that may be shown, those of known sections first; another section's name is its heading."""
+    whys = withheld(results)
+    figures = [figure for figure in results.figures if not _is_withheld(figure, whys)]
+    sections = [figure.section for figure in figures]
+    results = replace(results, figures=figures)
+    drawn = [gallery(results, kind, numbers) for kind in dict.fromkeys((*GALLERIES, *sections)) if kind in sections]
+    absent = "".join(f"<p>{html.escape(f'Stays of {name} are withheld: {why}')}</p>" for name, why in whys.items())
+    return [*drawn, section("Single stays that are not shown", absent)] if whys else drawn
+
+
+def withheld(results: Results) -> dict[str, str]:
+    """The generators of which no single stay is shown, and why."""
+    whys = {name: why_withheld(results.scores.get(name, ())) for name in results.generators}
+    return {name: why for name, why in whys.items() if why}
+
+
+def _is_withheld(figure: FigureData, whys: Mapping[str, str]) -> bool:
+    """Whether it shows single stays that are withheld, or nobody knows whose."""
+    single = figure.section == "stays" or isinstance(figure.content, SingleStays)
+    return single and bool(whys) and (figure.generator is None or figure.generator in whys)
 
 
 def gallery(results: Results, kind: str, numbers: "count[int]") -> str:
@@ -52,9 +72,9 @@ def gallery(results: Results, kind: str, numbers: "count[int]") -> str:
     from timediff.report.figures import figure_json
 
     shown = [figure for figure in results.figures if figure.section == kind]
+    title, about = GALLERIES.get(kind, (html.escape(kind), ""))
     order = {name: place for place, name in enumerate(results.generators)}
     shown.sort(key=lambda figure: order.get(figure.generator or "", -1))
-    title, about = GALLERIES.get(kind, (html.escape(kind), ""))
     menus = ""
     if kind == "trajectories":
         menus += _menu("feature", [p.feature for p in shown])

@@ -19,6 +19,7 @@ h4 { margin: 1rem 0 .35rem; font-size: .925rem; overflow-wrap: anywhere; }
 .verdict p:last-child { margin-bottom: 0; }
 .grade { display: inline-block; border: 1.5px solid; border-radius: 1rem; padding: .05rem .7rem; font-weight: 650; }
 .grade.good { color: var(--good); } .grade.care { color: var(--care); }
+.grade.few { color: var(--care); border-style: dashed; }
 .grade.poor { color: var(--poor); } .grade.none { color: var(--none); }
 .scores th:first-child { width: 26rem; }
 .scores td, .scores thead th + th { padding-left: .75rem; }

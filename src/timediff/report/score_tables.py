@@ -48,7 +48,7 @@ def value_cell(score: Score | None, *, floor: bool = False) -> str:
     if math.isnan(score.value):
         reason = html.escape(score.note or "no reason was given")
         return f'<td class="absent"><span class="reason">not available: {reason}</span></td>'
-    text = f'<span class="part">{number(score.value)}</span>'
+    text = f'<span class="part">{whole(score) or number(score.value)}</span>'
     if floor and _far(score):
         text = f"<mark>{text} {'▲' if score.value > 0 else '▼'}</mark>"
     several = len(score.std) > 1
@@ -79,6 +79,11 @@ def floor_cell(scores: Sequence[Score]) -> str:
 def best(says: Meaning) -> str:
     """What a number means and what is good."""
     return f"{says.sentence} Best: {says.good}." if says.good else says.sentence
+
+
+def whole(score: Score) -> str:
+    """A count as text; empty where it is none."""
+    return f"{score.value:,.0f}" if meaning(score).whole else ""
 
 
 def number(value: float) -> str:

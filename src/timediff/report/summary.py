@@ -41,7 +41,7 @@ def verdict_lines(results: Results) -> Iterator[str]:
 
 def _shown(score: Score) -> bool:
     found = find_metric(score.metric)
-    headline = found is None or (score.classifier or "").startswith(found.headline)
+    headline = found is None or score.classifier is None or score.classifier.startswith(found.headline)
     return score.feature is None and score.group is None and headline and meaning(score).in_terminal
 
 
@@ -49,6 +49,8 @@ def _cell(score: Score | None) -> str:
     if score is None or math.isnan(score.value):
         return "–"
     std = score.std.get("cohort", score.std.get("classifier"))
+    if meaning(score).whole:
+        return f"{score.value:,.0f}"
     return _number(score.value) + (f" ± {std:.3f}" if std is not None else "")
 
 

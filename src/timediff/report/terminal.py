@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
-from timediff.data.privacy_limits import MIN_AGGREGATE
+from timediff.data.privacy_limits import HIDDEN, MIN_AGGREGATE
 from timediff.evaluation.metrics.marginals import Marginal
 
 SHIFT = 0.2  # marked beyond this, in real standard deviations
@@ -15,7 +15,7 @@ HEADINGS = ("feature", "real", "synthetic", "shift", "missing, real", "missing, 
 LEGEND = (
     f"Mean ± standard deviation, or fraction of a class. Shift: difference of the means in real standard deviations. "
     f"▲ ▼ mark a shift beyond {SHIFT:g} or missing rates more than {GAP * 100:g} points apart; "
-    f"– is no value, or a real one from fewer than {MIN_AGGREGATE} stays."
+    f"hidden: fewer than {MIN_AGGREGATE} real stays have a value, the class or another class; – is no value."
 )
 
 
@@ -27,17 +27,18 @@ class Cell:
 
 def cells(record: Marginal) -> tuple[Cell, ...]:
     """One row under `HEADINGS`."""
-    shown = record.real_stays >= MIN_AGGREGATE
+    shown, enough = record.real_shown, record.real_stays >= MIN_AGGREGATE
+    none = HIDDEN if record.real_stays else "–"
     unit = f" ({record.unit})" if record.unit else ""
     name = f"{record.feature}{unit}" if record.level is None else f"{record.feature}: {record.level}"
     shift = record.shift if shown else math.nan
-    gap = record.synthetic_missing - record.real_missing if shown else math.nan
+    gap = record.synthetic_missing - record.real_missing if enough else math.nan
     return (
         Cell(name),
-        Cell(_value(record, record.real_mean, record.real_sd) if shown else "–"),
+        Cell(_value(record, record.real_mean, record.real_sd) if shown else none),
         Cell(_value(record, record.synthetic_mean, record.synthetic_sd)),
-        Cell(_signed(shift), _mark(shift, SHIFT)),
-        Cell(_percent(record.real_missing) if shown else "–"),
+        Cell(_signed(shift) if shown else none, _mark(shift, SHIFT)),
+        Cell(_percent(record.real_missing) if enough or not record.real_stays else none),
         Cell(_percent(record.synthetic_missing), _mark(gap, GAP)),
     )
 

@@ -1,7 +1,8 @@
 """Verdicts: three questions, answered by stated rules from an evaluation's scores.
 
 A grade compares with the floor, the same number for real against real stays, so that nothing is asked of synthetic
-stays that real ones do not fulfil.
+stays that real ones do not fulfil. A verdict is a list of reasons, each a grade and the sentence that says why; the
+worst of them is the verdict, and its sentence stands first.
 """
 
 import math
@@ -9,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from timediff.evaluation.metrics.near_copies import FALSE_ALARMS
 from timediff.evaluation.results import Results
 from timediff.evaluation.score import Score
 from timediff.report.meanings import EXPOSES, LOOKS, USEFUL, classifier, families, meaning
 
-Grade = Literal["good", "with care", "poor", "not measured"]
-GRADES: tuple[Grade, ...] = ("good", "with care", "poor")  # from best to worst
+Grade = Literal["good", "with care", "too few to say", "poor", "not measured"]
+GRADES: tuple[Grade, ...] = ("good", "with care", "too few to say", "poor")  # from best to worst
 
 # AUC above the floor. .05: of a hundred pairs the classifier finds five more than by chance, too few to see by eye;
 # .15: most synthetic stays still pass for real ones, but some feature of them is plainly off.
@@ -28,13 +30,28 @@ ERROR_GOOD, ERROR_CARE = 0.05, 0.20
 LEAK_GOOD, LEAK_CARE = 0.02, 0.05
 # An interval that reaches this far above the floor cannot rule a leak out, whatever its middle says.
 LEAK_UNSURE = 0.10
+# With fewer held-out stays of the rarer class an AUROC moves by .05 when a few stays change places.
+FEWEST_EVENTS = 20
+FEWEST_STAYS = 100  # held-out ones; with fewer, each of the attacks is surer than .1 of nothing
+HIDEABLE = 0.05  # of the synthetic stays; where more near copies could pass for chance, their absence says little
+# The halves of an adversarial accuracy further apart than this: one set lies within itself, and distances between the
+# two sets, on which every attack rests, say little.
+APART = 0.5
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What one number, or its absence, allows at best, and the sentence that says so."""
+
+    grade: Grade
+    sentence: str
 
 
 @dataclass(frozen=True)
 class Verdict:
     question: str
     grade: Grade
-    sentences: tuple[str, ...]
+    sentences: tuple[str, ...]  # first the reason that decided
 
     @property
     def word(self) -> str:
@@ -45,45 +62,98 @@ class Verdict:
 
 RULES = {
     LOOKS: (
-        f"good: the AUC of every two-layer GRU is at most {LOOKS_GOOD:g} further from 0.5 than the floor is; "
-        f"with care: at most {LOOKS_CARE:g}; otherwise poor. With the paper's GRU alone, at best with care."
+        f"good: the worst classifier's AUC is at most {LOOKS_GOOD:g} further from 0.5 than the floor is; with care: at "
+        f"most {LOOKS_CARE:g}; otherwise poor. Too few to say: the interval reaches from the floor to beyond "
+        f"{LOOKS_CARE:g}. Without the panel of classifiers every two-layer GRU counts; with the paper's GRU alone, at "
+        "best with care."
     ),
     USEFUL: (
         f"good: classifiers lose at most {LOSS_GOOD:g} AUROC by training on synthetic instead of real stays; with "
-        f"care: at most {LOSS_CARE:g}; otherwise poor. Without an outcome to predict, the forecast error counts: at "
-        f"most {ERROR_GOOD:.0%} and {ERROR_CARE:.0%} above that after training on real stays."
+        f"care: at most {LOSS_CARE:g}; otherwise poor. Too few to say: fewer than {FEWEST_EVENTS} unseen stays of the "
+        f"rarer outcome, or an interval that reaches from no loss to beyond {LOSS_CARE:g}. Without an outcome to "
+        f"predict, the forecast error counts: at most {ERROR_GOOD:.0%} and {ERROR_CARE:.0%} above that after training "
+        "on real stays."
     ),
     EXPOSES: (
-        "poor: more exact copies of training stays than there are among unseen ones, or a number further above the "
-        f"floor than {LEAK_CARE:g} and its interval beyond the floor's; no sign of a leak: every number within "
-        f"{LEAK_GOOD:g} of the floor (within {LEAK_CARE:g} where the intervals overlap) and surely within "
-        f"{LEAK_UNSURE:g}; otherwise with care."
+        "signs of a leak: more exact or near copies of training stays than chance explains (one false alarm in "
+        f"{1 / FALSE_ALARMS:,.0f} for near copies), or a number further above the floor than {LEAK_CARE:g} and its "
+        f"interval beyond the floor's; no sign of a leak: every number within {LEAK_GOOD:g} of the floor (within "
+        f"{LEAK_CARE:g} where the intervals overlap). Too few to say: an interval that reaches more than "
+        f"{LEAK_UNSURE:g} above the floor, or fewer than {FEWEST_STAYS} unseen stays. Otherwise with care; so also "
+        f"where synthetic stays lie among themselves (the halves of the adversarial accuracy more than {APART:g} "
+        f"apart), or where near copies among more than {HIDEABLE:.0%} of the stays could pass for chance."
     ),
 }
 
 
 def verdicts(results: Results, generator: str) -> list[Verdict]:
     """One verdict a question, in the order of the page."""
-    overall = [s for s in results.scores[generator] if s.feature is None and s.group is None]
+    overall = _overall(results, generator)
     return [answer(overall) for answer in (looks_real, useful, exposes)]
 
 
+def leaks(results: Results) -> list[str]:
+    """The generators whose cohorts show signs of a leak."""
+    return [name for name in results.generators if exposes(_overall(results, name)).grade == "poor"]
+
+
+def _overall(results: Results, generator: str) -> list[Score]:
+    """What was measured of whole cohorts."""
+    return [s for s in results.scores[generator] if s.feature is None and s.group is None]
+
+
+def decided(question: str, reasons: Sequence[Reason], *more: str) -> Verdict:
+    """By the worst reason, of equal ones the first; the others follow, and then what is true of any."""
+    worst = max(reasons, key=lambda reason: GRADES.index(reason.grade))
+    others = [reason.sentence for reason in reasons if reason is not worst]
+    return Verdict(question, worst.grade, tuple(filter(None, (worst.sentence, *others, *more))))
+
+
 def looks_real(scores: Sequence[Score]) -> Verdict:
-    """By how well two-layer GRUs tell synthetic from real stays; the worst of them counts."""
-    known = [s for s in _known(scores, "discriminative", "auc") if (s.classifier or "").startswith("strong")]
-    paper = _known(scores, "discriminative", "auc") or _known(scores, "discriminative", "score")
-    if not (known or paper):
+    """By how well classifiers tell synthetic from real stays; the worst of them counts."""
+    known = _known(scores, "discriminative", "auc")
+    worst = [s for s in known if s.classifier == "worst"]
+    strong = [s for s in known if (s.classifier or "").startswith("strong")]
+    counted = worst or strong or known or _known(scores, "discriminative", "score")
+    if not counted:
         return _unmeasured(LOOKS, scores, "discriminative", "whether a classifier can tell them from real stays")
-    grade = _worst([_grade(_distance(s), LOOKS_GOOD, LOOKS_CARE) for s in known or paper])
-    words = "; ".join(_told_apart(s) for s in known or paper)
-    sentences = [f"{words[0].upper()}{words[1:]}."]
-    if not known:
-        grade = _worst([grade, "with care"])
-        sentences.append("Only the paper's GRU was trained, and it misses faults that a larger one finds.")
-    missing = [s for s in _all(scores, "discriminative", "auc") if math.isnan(s.value)]
-    sentences += [f"Not available, {classifier(s)}: {s.note}" for s in missing if s.classifier]
-    sentences.append("A classifier sees whole cohorts: a rare kind of stay may be wrong or absent without its notice.")
-    return Verdict(LOOKS, grade, tuple(sentences))
+    reasons = [_told_apart(s, scores) for s in sorted(counted, key=_distance, reverse=True)]
+    if not (worst or strong):
+        alone = "Only the paper's GRU was trained, and it misses faults that a larger one finds."
+        reasons.append(Reason("with care", alone))
+    missing = [s for s in _all(scores, "discriminative", "auc") if math.isnan(s.value) and s.classifier]
+    absent = [f"Not available, {classifier(s)}: {s.note}" for s in missing]
+    limits = "A classifier sees whole cohorts: a rare kind of stay may be wrong or absent without its notice."
+    return decided(LOOKS, reasons, *absent, limits)
+
+
+def _told_apart(score: Score, scores: Sequence[Score]) -> Reason:
+    """What one classifier says."""
+    excess, ends = _distance(score), sorted(_distance(score, end) for end in (score.low, score.high))
+    low, high = (excess, excess) if any(map(math.isnan, ends)) else ends
+    if not math.isnan(score.low) and score.low <= 0.5 <= score.high and score.what == "auc":
+        low = min(low, 0.0)  # it reaches over guessing, where the distance turns
+    grade = _grade(excess, LOOKS_GOOD, LOOKS_CARE)
+    if low <= 0 and high > LOOKS_CARE:
+        grade = "too few to say"
+    name = "AUC" if score.what == "auc" else "score"
+    floor = f"real against real {_number(score.floor)}{_interval(score.floor_low, score.floor_high)}"
+    if math.isnan(score.floor):
+        floor = f"real against real was not measured, {'0.5' if score.what == 'auc' else '0'} was taken for it"
+    sentence = f"{_who(score, scores)} tells synthetic from real stays with {name} {_number(score.value)}"
+    sentence += f"{_interval(score.low, score.high)}; {floor}: {_against(excess, LOOKS_GOOD, LOOKS_CARE)}."
+    if grade == "too few to say":
+        sentence += " There are too few stays to say: the interval reaches from there to what is poor."
+    return Reason(grade, _capital(sentence))
+
+
+def _who(score: Score, scores: Sequence[Score]) -> str:
+    """The classifier in words; of the worst of a panel, which one that is."""
+    if score.classifier != "worst":
+        return classifier(score) or "the classifier"
+    panel = {s.classifier: classifier(s) for s in _known(scores, "discriminative", "auc") if s.classifier != "worst"}
+    named = max((name for name in panel if name and name in score.note), key=len, default=None)
+    return f"the best of {len(panel)} classifiers ({panel[named] if named else score.note or 'not named'})"
 
 
 def useful(scores: Sequence[Score]) -> Verdict:
@@ -95,19 +165,52 @@ def useful(scores: Sequence[Score]) -> Verdict:
     reached = {s.classifier: s.value for s in _known(scores, "tstr", "trtr")}
     chosen = means or gaps
     best = max((reached[s.classifier] for s in chosen if s.classifier in reached), default=math.nan)
-    if best - 0.5 <= LOSS_CARE:  # then even useless synthetic stays could not lose more
-        why = f"Even after training on real stays the outcome cannot be predicted here (AUROC {_number(best)}), "
-        return Verdict(USEFUL, "not measured", (why + "so nothing can be said of what synthetic stays lose.",))
-    worst = max(chosen, key=lambda s: s.value)
-    loss = worst.value if means else sum(s.value for s in gaps) / len(gaps)
-    who = f"{worst.classifier}" if means else f"mean of {len(gaps)} classifiers"
-    numbers = f"Training on synthetic instead of real stays costs {_number(loss)} AUROC ({who}"
-    numbers += f"; 95 % interval {_number(worst.low)} to {_number(worst.high)}" if means and _sure(worst) else ""
-    numbers += (
-        f"; real stays reach {_number(reached[worst.classifier])})." if means and worst.classifier in reached else ")."
-    )
+    events, few = _events(scores), _few_events(scores)
+    if best - 0.5 <= LOSS_CARE and not few:  # then even useless synthetic stays could not lose more
+        why = f"Even after training on real stays the outcome cannot be predicted here (AUROC {_number(best)}"
+        why += f"{events and '; '}{events}), so nothing can be said of what synthetic stays lose."
+        return Verdict(USEFUL, "not measured", (why,))
+    worst = max(means, key=lambda s: s.value) if means else _average(gaps)
+    real = f"; real stays reach {_number(reached[worst.classifier])}" if worst.classifier in reached else ""
+    numbers = f"Training on synthetic instead of real stays costs {_number(worst.value)} AUROC"
+    numbers += f"{_interval(worst.low, worst.high)}, {_limit(worst.value, LOSS_GOOD, LOSS_CARE)} "
+    numbers += f"({worst.classifier}{events and '; '}{events}{real})."
+    grade = _grade(worst.value, LOSS_GOOD, LOSS_CARE)
+    if worst.low <= 0 and worst.high > LOSS_CARE:
+        grade = "too few to say"
+        numbers += (
+            f" The interval reaches from no loss to more than {LOSS_CARE:g}: they cannot tell whether there is one."
+        )
+    reasons = [Reason(grade, numbers)]
+    if few:  # what so few stays say is no reason at all
+        reasons = [Reason("too few to say", few), Reason("good", numbers)]
     limits = "This is about one outcome and these classifiers; other questions need a test of their own."
-    return Verdict(USEFUL, _grade(loss, LOSS_GOOD, LOSS_CARE), (numbers, limits))
+    return decided(USEFUL, reasons, limits)
+
+
+def _average(gaps: Sequence[Score]) -> Score:
+    """The mean loss of several classifiers; its interval is no narrower than theirs, which are of the same stays."""
+    value, low, high = (sum(getattr(s, end) for s in gaps) / len(gaps) for end in ("value", "low", "high"))
+    return Score("tstr", "gap", value, f"mean of {len(gaps)} classifiers", low=low, high=high)
+
+
+def _events(scores: Sequence[Score]) -> str:
+    """How many stays an AUROC rests on, in words; empty where it is not known."""
+    found = _all(scores, "tstr", "events")
+    if not found:
+        return ""
+    if math.isnan(found[0].value):
+        return found[0].note
+    return f"{found[0].value:,.0f} of {found[0].n:,} unseen stays have the rarer outcome"
+
+
+def _few_events(scores: Sequence[Score]) -> str:
+    """Why there are too few events; empty where there are enough, or where nobody counted them."""
+    found = _all(scores, "tstr", "events")
+    if not found or found[0].value >= FEWEST_EVENTS:
+        return ""
+    events = _events(scores)
+    return f"{_capital(events)}; with fewer than {FEWEST_EVENTS} nothing can be said of what is lost."
 
 
 def _forecasts(scores: Sequence[Score]) -> Verdict:
@@ -115,45 +218,82 @@ def _forecasts(scores: Sequence[Score]) -> Verdict:
     if not errors:
         return _unmeasured(USEFUL, scores, "tstr", "what a model loses that is trained on synthetic stays")
     worst = max(errors, key=lambda s: s.value / s.floor)
-    numbers = f"A forecast trained on synthetic stays errs by {_number(worst.value)} on real ones, "
-    numbers += f"one trained on real stays by {_number(worst.floor)}."
+    excess, low, high = (end / worst.floor - 1 for end in (worst.value, worst.low, worst.high))
+    numbers = f"A forecast trained on synthetic stays errs by {_number(worst.value)}"
+    numbers += f"{_interval(worst.low, worst.high)} on real ones, one trained on real stays by {_number(worst.floor)}: "
+    numbers += f"{_number(excess)} of that more, {_limit(excess, ERROR_GOOD, ERROR_CARE)}."
+    grade = _grade(excess, ERROR_GOOD, ERROR_CARE)
+    if low <= 0 and high > ERROR_CARE:
+        grade = "too few to say"
+        numbers += " The interval reaches from no loss to what is poor."
     limits = "No outcome was predicted; a forecast of the next step is an easy task that hides many faults."
-    return Verdict(USEFUL, _grade(worst.value / worst.floor - 1, ERROR_GOOD, ERROR_CARE), (numbers, limits))
+    return decided(USEFUL, [Reason(grade, numbers)], limits)
 
 
 def exposes(scores: Sequence[Score]) -> Verdict:
     """By copies, and by whether training stays are closer to the synthetic ones than unseen stays are."""
-    copies = _known(scores, "copies", "share")
     attacks = _attacks(scores)
     risks = [s for metric, what in attacks for s in _known(scores, metric, what)]
-    copied = [s for s in copies if s.value > _first(s.floor_high, s.floor, 0.0)]
-    sentences = [
-        f"{_percent(s.value)} of the synthetic stays are exact copies of training stays "
-        f"(unseen real stays: {_percent(s.floor)})."
-        for s in copied
-    ]
-    if copies and not copied:
-        sentences.append("No more exact copies of training stays than among real stays that were not used for it.")
-    if risks:
-        listed = "; ".join(f"{meaning(s).title} {_number(s.value)} (real stays {_number(s.floor)})" for s in risks)
-        sentences.append(f"{listed[0].upper()}{listed[1:]}.")
-    elif not copied:
+    risks.sort(key=lambda s: (GRADES.index(_leak(s).grade), s.value - _floor(s)), reverse=True)
+    repeated = [s for metric in COPIES for s in _known(scores, metric, "share")]
+    copied = [s for s in repeated if s.excess() > 0]
+    reasons = [Reason("poor", COPIES[s.metric].format(_percent(s.value), _chance(s))) for s in copied]
+    if not (risks or copied):
         missing = _unmeasured(EXPOSES, scores, "nnaa", "whether single patients were memorised")
-        return Verdict(EXPOSES, "not measured", (*sentences, *missing.sentences))
-    grade = _worst(["poor" if copied else "good", *(_leak(s) for s in risks)])
+        return Verdict(EXPOSES, "not measured", missing.sentences)
+    reasons += map(_leak, risks[:1])
     absent = [meaning(Score(m, w, 0)).title for m, w in attacks if not _known(scores, m, w)]
-    if not copies:
-        absent.append("exact copies")
+    absent += [meaning(Score(m, "share", 0)).title for m in COPIES if not _known(scores, m, "share")]
     if absent:
-        sentences.append(f"Not measured: {', '.join(absent)}.")
-        grade = _worst([grade, "with care"])
-    if any(_reach(s) > LEAK_UNSURE for s in risks) and grade == "with care":
-        sentences.append("There are too few stays to be sure: an interval reaches far above the floor.")
-    sentences.append(
+        reasons.append(Reason("with care", f"Not measured: {', '.join(absent)}."))
+    reasons += filter(None, (_few_stays(risks), _collapsed(scores), *map(_could_hide, repeated)))
+    more = "; ".join(f"{meaning(s).title} {_number(s.value)} (real stays {_number(s.floor)})" for s in risks[1:])
+    none = "Not more copies of training stays than among real stays that were not used for it."
+    return decided(
+        EXPOSES,
+        reasons,
+        _capital(f"{more}.") if more else "",
+        none if repeated and not copied else "",
         "These tests are averages over many stays: they can miss a leak about a few patients, and they prove no "
-        "anonymity."
+        "anonymity.",
     )
-    return Verdict(EXPOSES, grade, tuple(sentences))
+
+
+COPIES = {
+    "copies": "{} of the synthetic stays are exact copies of training stays ({}).",
+    "near_copies": "{} of the synthetic stays are near copies: they lie closer to one training stay than real stays do "
+    "({}).",
+}
+
+
+def _chance(score: Score) -> str:
+    most = f"; chance explains at most {_percent(score.floor_high)}" if score.floor_high > score.floor else ""
+    return f"real stays: {_percent(score.floor)}{most}"
+
+
+def _could_hide(score: Score) -> Reason | None:
+    """Of near copies: how many could pass for chance, where that is much."""
+    if score.metric != "near_copies" or not score.floor_high > HIDEABLE:
+        return None
+    return Reason("with care", f"{score.note} There are too few real stays to see fewer.")
+
+
+def _few_stays(risks: Sequence[Score]) -> Reason | None:
+    stays = min((s.n for s in risks if s.n), default=FEWEST_STAYS)  # 0: nobody counted them
+    if stays >= FEWEST_STAYS:
+        return None
+    why = f"Only {stays:,} stays of each kind were compared; with fewer than {FEWEST_STAYS} no leak can be ruled out."
+    return Reason("too few to say", why)
+
+
+def _collapsed(scores: Sequence[Score]) -> Reason | None:
+    """Synthetic stays that lie among themselves are far from real ones, whoever was in the training data."""
+    halves = [s.value for what in ("real_apart", "synthetic_apart") for s in _known(scores, "nnaa", what)]
+    if len(halves) < 2 or abs(halves[0] - halves[1]) <= APART:
+        return None
+    why = "Synthetic and real stays do not lie among each other: the halves of the adversarial accuracy are "
+    why += f"{_number(halves[0])} (real stays) and {_number(halves[1])} (synthetic stays), where 0.5 and 0.5 is good. "
+    return Reason("with care", why + "So far apart, tests by distance say little of a leak.")
 
 
 def _attacks(scores: Sequence[Score]) -> list[tuple[str, str]]:
@@ -164,19 +304,23 @@ def _attacks(scores: Sequence[Score]) -> list[tuple[str, str]]:
     ]
 
 
-def _leak(score: Score) -> Grade:
-    excess = score.value - _floor(score)
+def _leak(score: Score) -> Reason:
+    excess, reach = score.value - _floor(score), _first(score.high, score.value) - _floor(score)
     overlap = not math.isnan(score.low) and score.low <= _first(score.floor_high, _floor(score))
-    if excess > LEAK_CARE:
-        return "with care" if overlap else "poor"
-    if excess > LEAK_GOOD and not overlap:
-        return "with care"
-    return "with care" if _reach(score) > LEAK_UNSURE else "good"
-
-
-def _reach(score: Score) -> float:
-    """How far above the floor the interval goes."""
-    return _first(score.high, score.value) - _floor(score)
+    grade: Grade = "good"
+    why = _against(excess, LEAK_GOOD, LEAK_CARE)
+    if excess > LEAK_CARE and not overlap:
+        grade = "poor"
+    elif reach > LEAK_UNSURE and (overlap or excess <= LEAK_GOOD):
+        grade = "too few to say"
+        why += f"; there are too few stays to be sure, the interval reaches more than {LEAK_UNSURE:g} above it"
+    elif excess > LEAK_CARE or (excess > LEAK_GOOD and not overlap) or reach > LEAK_UNSURE:
+        grade = "with care"
+    if grade != "poor" and overlap and excess > LEAK_GOOD:
+        why += ", but the intervals overlap"
+    says, ends = meaning(score), _interval(score.low, score.high)
+    sentence = f"{says.title}: {_number(score.value)}{ends}; real stays {_number(score.floor)}: {why}."
+    return Reason(grade, _capital(sentence))
 
 
 def _floor(score: Score) -> float:
@@ -185,18 +329,10 @@ def _floor(score: Score) -> float:
     return max(_first(score.floor, ideal), ideal)
 
 
-def _distance(score: Score) -> float:
+def _distance(score: Score, value: float | None = None) -> float:
     """How much further from guessing than real against real; an AUC below .5 tells apart as well."""
     ideal = 0.0 if score.what == "score" else 0.5
-    return abs(score.value - ideal) - abs(_first(score.floor, ideal) - ideal)
-
-
-def _told_apart(score: Score) -> str:
-    name = "AUC" if score.what == "auc" else "score"
-    floor = f"real against real {_number(score.floor)}"
-    if math.isnan(score.floor):
-        floor = f"real against real was not measured, {'0.5' if score.what == 'auc' else '0'} was taken for it"
-    return f"{classifier(score) or 'the classifier'}: {name} {_number(score.value)} ({floor})"
+    return abs((score.value if value is None else value) - ideal) - abs(_first(score.floor, ideal) - ideal)
 
 
 def _grade(excess: float, good: float, care: float) -> Grade:
@@ -204,8 +340,17 @@ def _grade(excess: float, good: float, care: float) -> Grade:
     return "good" if rounded <= good else "with care" if rounded <= care else "poor"
 
 
-def _worst(grades: Sequence[Grade]) -> Grade:
-    return max(grades, key=GRADES.index)
+def _limit(excess: float, good: float, care: float) -> str:
+    """Which limit is kept or broken."""
+    grade = _grade(excess, good, care)
+    if grade == "good":
+        return f"within the limit of {good:g}"
+    return f"more than the limit of {good if grade == 'with care' else care:g}"
+
+
+def _against(excess: float, good: float, care: float) -> str:
+    side = "below" if excess < 0 else "above"
+    return f"{_number(abs(excess))} {side} the floor, {_limit(excess, good, care)}"
 
 
 def _unmeasured(question: str, scores: Sequence[Score], metric: str, what: str) -> Verdict:
@@ -221,13 +366,18 @@ def _known(scores: Sequence[Score], metric: str, what: str) -> list[Score]:
     return [s for s in _all(scores, metric, what) if not math.isnan(s.value)]
 
 
-def _sure(score: Score) -> bool:
-    return not (math.isnan(score.low) or math.isnan(score.high))
+def _interval(low: float, high: float) -> str:
+    """In words, in brackets; empty where there is none."""
+    return "" if math.isnan(low) or math.isnan(high) else f" (95 % interval {_number(low)} to {_number(high)})"
 
 
 def _first(*values: float) -> float:
     """The first that is a number."""
     return next((value for value in values if not math.isnan(value)), math.nan)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _number(value: float) -> str:

@@ -24,6 +24,7 @@ from timediff.runtime.seeding import stream
             "copies",
             "Fraction of synthetic stays that equal a training stay in every value.",
             "0, or as among unseen stays",
+            worst=True,
         )
     },
 )

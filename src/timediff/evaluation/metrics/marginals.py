@@ -7,6 +7,7 @@ import numpy as np
 
 from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
+from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.data.schema import Feature, Kind, Schema, Scope
 from timediff.errors import TimeDiffError
 
@@ -29,6 +30,13 @@ class Marginal:
     synthetic_missing: float
     real_stays: int  # with at least one observed value
     synthetic_stays: int
+    real_fewest: int  # of a class: the real stays that have it, or those that have another, whichever are fewer
+
+    @property
+    def real_shown(self) -> bool:
+        """Whether enough real stays say it; as `is_rare`."""
+        rare = self.level is not None and 0 < self.real_fewest < MIN_AGGREGATE
+        return self.real_stays >= MIN_AGGREGATE and not rare
 
 
 def marginals(real: Cohort, synthetic: Cohort) -> list[Marginal]:
@@ -73,6 +81,14 @@ class _Observed:
         self.values = values[observed]
         self.missing = 1 - len(self.values) / int(inside.sum()) if inside.any() else math.nan
         self.stays = int(observed.any(axis=1).sum())
+        self._table, self._observed = values, observed
+
+    def fewest(self, level: int | None) -> int:
+        """Of the stays that ever have a class and those that ever have another, the fewer."""
+        if level is None:
+            return self.stays
+        has = self._table == level
+        return min(int((which & self._observed).any(axis=1).sum()) for which in (has, ~has))
 
     def moments(self, level: int | None) -> tuple[float, float]:
         values: Array = self.values if level is None else (self.values == level).astype(np.float64)
@@ -81,6 +97,11 @@ class _Observed:
         if values.min() == values.max():  # exactly constant: rounding must not make an SD of it
             return float(values[0]), 0.0
         return float(values.mean()), float(values.std())
+
+
+def is_rare(cohort: Cohort, feature: Feature, level: int) -> bool:
+    """Whether a few stays alone ever have a class, or ever have another; that nobody does is nobody's secret."""
+    return 0 < _Observed(cohort, feature).fewest(level) < MIN_AGGREGATE
 
 
 def levels(feature: Feature) -> list[int | None]:
@@ -108,6 +129,7 @@ def _marginal(feature: Feature, level: int | None, real: _Observed, synthetic: _
         synthetic_missing=synthetic.missing,
         real_stays=real.stays,
         synthetic_stays=synthetic.stays,
+        real_fewest=real.fewest(level),
     )
 
 

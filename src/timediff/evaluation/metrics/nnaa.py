@@ -27,7 +27,7 @@ from timediff.evaluation.statistics.neighbour_sets import (
 from timediff.runtime.seeding import stream
 
 Flags = Mapping[str, Floats]  # what each stay adds to a fraction, by the set and what its neighbours are compared with
-NUMBERS = ("aa_train", "aa_test", "nnaa", "nearer_training")
+NUMBERS = ("aa_train", "aa_test", "nnaa", "nearer_training", "real_apart", "synthetic_apart")
 
 
 @metric(
@@ -52,10 +52,23 @@ NUMBERS = ("aa_train", "aa_test", "nnaa", "nearer_training")
         "aa_train": Meaning(
             "adversarial accuracy, training",
             "How often the nearest neighbour tells synthetic from training stays; below 0.5 they lie too close.",
-            "0.5",
+            "0.5 in both halves",
         ),
         "aa_test": Meaning(
-            "adversarial accuracy, unseen", "The same with real stays that the generator has not seen.", "0.5"
+            "adversarial accuracy, unseen",
+            "The same with real stays that the generator has not seen: the mean of the two halves below.",
+            "0.5 in both halves",
+        ),
+        "real_apart": Meaning(
+            "real half",
+            "Fraction of unseen real stays whose nearest neighbour is real and not synthetic.",
+            "0.5",
+        ),
+        "synthetic_apart": Meaning(
+            "synthetic half",
+            "Fraction of synthetic stays whose nearest neighbour is synthetic and not an unseen real stay. Near 1: the "
+            "same few stays again and again; near 0: they do not look real. The mean of both may be 0.5 all the same.",
+            "0.5",
         ),
     },
     cost=Cost(0.5, 0.1),
@@ -127,7 +140,8 @@ def _accuracies(flags: Flags, counts: Mapping[str, Array] | None = None) -> Floa
     }
     aa_train = (rate["train"] + rate["synthetic train"]) / 2
     aa_test = (rate["test"] + rate["synthetic test"]) / 2
-    return np.array([aa_train, aa_test, aa_test - aa_train, rate["synthetic nearer"]])
+    halves = rate["test"], rate["synthetic test"]
+    return np.array([aa_train, aa_test, aa_test - aa_train, rate["synthetic nearer"], *halves])
 
 
 def _weighted(flag: Floats, counts: Array) -> float:

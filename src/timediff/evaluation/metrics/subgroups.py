@@ -7,7 +7,7 @@ from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.data.schema import Feature
 from timediff.evaluation.case import Measurement
 from timediff.evaluation.metrics.fidelity import fidelity
-from timediff.evaluation.metrics.tstr import tstr_by_group
+from timediff.evaluation.metrics.tstr import events_by_group, tstr_by_group
 from timediff.evaluation.registry import Cost, metric
 from timediff.evaluation.score import Score, unavailable
 from timediff.evaluation.statistics.groups import groups
@@ -42,6 +42,7 @@ def measure(given: Measurement) -> list[Score]:
             real=given.case.trained,
             progress=part(given.progress, 1, 2),
         )
+        scores += events_by_group(given.test, others, given.train)
     return scores
 
 

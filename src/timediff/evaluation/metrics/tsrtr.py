@@ -10,7 +10,7 @@ from timediff.evaluation.case import Measurement
 from timediff.evaluation.classifiers.label_classifiers import CLASSICAL, RECURRENT, Bench, missing
 from timediff.evaluation.inputs.summaries import Kind
 from timediff.evaluation.inputs.view import Single, View
-from timediff.evaluation.metrics.tstr import NO_LABEL, SETS, labelled, one_class, scored, shuffled, weighted
+from timediff.evaluation.metrics.tstr import NO_LABEL, SETS, events, labelled, one_class, scored, shuffled, weighted
 from timediff.evaluation.registry import Cost, Meaning, metric
 from timediff.evaluation.score import Score, unavailable
 from timediff.evaluation.statistics.auc import auroc
@@ -36,14 +36,15 @@ def _meaning(wording: str, fraction: float) -> Meaning:
     title="Adding synthetic to real stays",
     sentence="Classifiers are trained on real stays with more and more synthetic stays beside them; all are tested on "
     "real stays. The percentage is that of synthetic stays in the whole.",
-    numbers={_what(words, part): _meaning(words, part) for words in (SOME, ALL) for part in (0.0, *FRACTIONS)},
+    numbers={_what(words, part): _meaning(words, part) for words in (SOME, ALL) for part in (0.0, *FRACTIONS)}
+    | {"events": Meaning("events", "Unseen real stays of the rarer outcome.", in_terminal=False, whole=True)},
     cost=Cost(50),
     quick=False,
     headline="mean of five",
 )
 def measure(given: Measurement) -> list[Score]:
     settings = given.settings
-    return tsrtr(
+    scores = tsrtr(
         given.view,
         given.train,
         given.test,
@@ -55,6 +56,7 @@ def measure(given: Measurement) -> list[Score]:
         trained_on_these=len(given.train) <= settings.tsrtr_real,
         progress=given.progress,
     )
+    return [*scores, *events("tsrtr", given.test)]
 
 
 def tsrtr(

@@ -64,6 +64,11 @@ NO_LABEL = "the schema has no label to predict: give one static feature role = '
             "as on real stays",
             in_terminal=False,
         ),
+        "events": Meaning(
+            "events",
+            "Unseen real stays of the rarer outcome: every number of this table rests on so many, not on more.",
+            whole=True,
+        ),
         "gap": Meaning("loss", "Trained on real minus trained on synthetic, in AUROC.", "0 or below"),
     },
     cost=Cost(70, 18),
@@ -71,7 +76,7 @@ NO_LABEL = "the schema has no label to predict: give one static feature role = '
 )
 def measure(given: Measurement) -> list[Score]:
     settings = given.settings
-    return tstr(
+    scores = tstr(
         given.view,
         given.train,
         given.test,
@@ -83,6 +88,7 @@ def measure(given: Measurement) -> list[Score]:
         real=given.case.trained,
         progress=given.progress,
     )
+    return [*scores, *events("tstr", given.test)]
 
 
 @dataclass(frozen=True)
@@ -191,6 +197,25 @@ def about(count: int) -> str:
     if count == 0:
         return "no"
     return f"fewer than {MIN_AGGREGATE}" if count < MIN_AGGREGATE else f"about {round(count, -1):,}"
+
+
+def events(metric: str, test: Cohort) -> list[Score]:
+    """How many held-out stays have the rarest outcome that is there; fewer than ten are not counted out loud."""
+    if test.schema.label is None:
+        return []
+    y = labelled(test).label
+    counts = np.bincount(y)
+    rarest = int(counts[counts > 0].min()) if (counts > 0).sum() > 1 else 0
+    if rarest < MIN_AGGREGATE:
+        return [unavailable(metric, "events", f"{about(rarest)} unseen stays have the rarer outcome")]
+    return [Score(metric, "events", rarest, n=len(y))]
+
+
+def events_by_group(test: Cohort, features: Sequence[str], reference: Cohort) -> list[Score]:
+    """The same in each group."""
+    known = labelled(test)
+    found = [group for name in features for group in groups(known, name, reference)]
+    return [replace(score, group=group) for group, inside in found for score in events("tstr", known.take(inside))]
 
 
 def one_class(y: Array, label: Feature, who: str) -> str | None:

@@ -1,6 +1,6 @@
 """Training, held-out and synthetic stays as sets of equal size, for metrics that compare nearest neighbours."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,7 +67,7 @@ def rounded(distances: Floats) -> Distances:
     return distances.astype(np.float32)
 
 
-def too_few(train: Stays, test: Stays, synthetic: Stays) -> str:
+def too_few(train: Sized, test: Sized, synthetic: Sized) -> str:
     for name, stays in (("training", train), ("held-out", test), ("synthetic", synthetic)):
         if len(stays) < FEWEST:
             return f"needs at least {FEWEST} {name} stays, and there are {len(stays)}."

@@ -28,13 +28,23 @@ def nearest(a: Array, b: Array, *, device: str = "cpu", exclude_self: bool = Fal
 
     With `exclude_self`, `b` has the rows of `a`, and none is its own neighbour.
     """
+    found: Floats = nearest_few(a, b, 1, device=device, exclude_self=exclude_self, block=block)[:, 0]
+    return found
+
+
+def nearest_few(
+    a: Array, b: Array, count: int, *, device: str = "cpu", exclude_self: bool = False, block: int = BLOCK
+) -> Floats:
+    """Distances of each row of `a` to its `count` nearest rows of `b`, (N, count), in ascending order."""
+    if not 1 <= count < CANDIDATES:
+        raise ValueError(f"count is {count}; expected 1 to {CANDIDATES - 1}")
     x, y = _tensors(a, b, device)
     if exclude_self and len(x) != len(y):
         raise ValueError(f"exclude_self compares a set with itself, not {len(x)} rows with {len(y)}")
     own = torch.arange(len(x), device=x.device) if exclude_self else None
     with _full_precision():
         forward, _ = _search(x, y, torch.float32, block, own)
-        return _finish(x, y, forward, block, own)
+        return _finish(x, y, forward, block, own, count)
 
 
 def nearest_both(a: Array, b: Array, *, device: str = "cpu", block: int = BLOCK) -> tuple[Floats, Floats]:
@@ -42,7 +52,8 @@ def nearest_both(a: Array, b: Array, *, device: str = "cpu", block: int = BLOCK)
     x, y = _tensors(a, b, device)
     with _full_precision():
         forward, backward = _search(x, y, torch.float32, block, both=True)
-        return _finish(x, y, forward, block), _finish(y, x, backward, block)
+        forth, back = _finish(x, y, forward, block), _finish(y, x, backward, block)
+        return forth[:, 0], back[:, 0]
 
 
 @dataclass
@@ -100,38 +111,43 @@ def _search(
     return forward, backward
 
 
-def _finish(x: Tensor, y: Tensor, found: _Candidates, block: int, own: Tensor | None = None) -> Floats:
-    """Distances of all rows of `x`, those that float32 could not settle by the slower ways."""
+def _finish(x: Tensor, y: Tensor, found: _Candidates, block: int, own: Tensor | None = None, count: int = 1) -> Floats:
+    """The `count` least distances of all rows of `x`, those that float32 could not settle by the slower ways."""
     if len(y) == 0:
-        return np.full(len(x), np.inf)
-    squares, settled = _measured(x, y, found)
+        return np.full((len(x), count), np.inf)
+    squares, settled = _measured(x, y, found, count)
     if not settled.all():
         rows = (~settled).nonzero()[:, 0]
         mine = None if own is None else own[rows]
         again, _ = _search(x[rows], y, torch.float64, block, mine)
-        squares[rows], settled = _measured(x[rows], y, again)
+        squares[rows], settled = _measured(x[rows], y, again, count)
         for row in rows[~settled].tolist():
-            squares[row] = _direct(x[row], y, None if own is None else int(own[row]))
+            squares[row] = _direct(x[row], y, None if own is None else int(own[row]), count)
     return np.asarray(squares.sqrt().cpu().numpy(), np.float64)
 
 
-def _measured(x: Tensor, y: Tensor, found: _Candidates) -> tuple[Tensor, Tensor]:
-    """The smallest squared distance among the candidates, in float64, and whether no other row can be nearer."""
-    best = torch.full((len(x),), torch.inf, dtype=torch.float64, device=x.device)
+def _measured(x: Tensor, y: Tensor, found: _Candidates, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` least squared distances among the candidates, in float64, and whether no other row can be nearer."""
+    best = torch.full((len(x), count), torch.inf, dtype=torch.float64, device=x.device)
     for rows in _chunks(len(x), CANDIDATES * x.shape[1]):
         squares = (y[found.index[rows]].double() - x[rows, None].double()).square().sum(dim=2)
-        best[rows] = squares.masked_fill(found.squares[rows] == torch.inf, torch.inf).amin(dim=1)
-    others = found.squares[:, -1].double() if len(y) > CANDIDATES else torch.full_like(best, torch.inf)
-    nearest_other = others - found.error(best.sqrt(), x.shape[1])
-    return best, (best == 0) | (nearest_other >= best * (1 - TOLERANCE))
+        squares = squares.masked_fill(found.squares[rows] == torch.inf, torch.inf)
+        best[rows] = squares.topk(count, dim=1, largest=False).values
+    last = best[:, -1]
+    others = found.squares[:, -1].double() if len(y) > CANDIDATES else torch.full_like(last, torch.inf)
+    nearest_other = others - found.error(last.sqrt(), x.shape[1])
+    return best, (last == 0) | (nearest_other >= last * (1 - TOLERANCE))
 
 
-def _direct(row: Tensor, y: Tensor, own: int | None) -> Tensor:
-    """The smallest squared distance of one row, by differences from all others."""
+def _direct(row: Tensor, y: Tensor, own: int | None, count: int) -> Tensor:
+    """The `count` least squared distances of one row, by differences from all others."""
     squares = torch.cat([(y[part].double() - row.double()).square().sum(dim=1) for part in _chunks(len(y), len(row))])
     if own is not None:
         squares[own] = torch.inf
-    return squares.amin()
+    least = squares.new_full((count,), torch.inf)
+    found = squares.topk(min(count, len(squares)), largest=False).values
+    least[: len(found)] = found
+    return least
 
 
 def _chunks(count: int, width: int) -> Iterator[slice]:

@@ -1,0 +1,57 @@
+"""The command that evaluates: its exit code tells a script what its page tells a person."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helpers.command_line import Run
+from timediff.evaluation.results import Results
+from timediff.sources.simulated import simulate
+
+METRICS = ("copies", "near_copies", "nnaa", "mir")
+
+
+@pytest.fixture(scope="module")
+def cohorts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cohorts")
+    icu = simulate(500, steps=4, seed=0)
+    for name, start, end in (("train", 0, 200), ("test", 200, 350), ("fresh", 350, 500)):
+        icu.take(np.arange(start, end)).write(folder / name)
+    return folder
+
+
+def command(cohorts: Path, out: Path, *synthetic: str) -> list[str]:
+    given = [f"--synthetic={name}={cohorts / path}" for name, path in (one.split("=") for one in synthetic)]
+    chosen = [f"--only={name}" for name in METRICS]
+    return ["evaluate", f"--train={cohorts / 'train'}", f"--test={cohorts / 'test'}", *given, f"--out={out}", *chosen]
+
+
+def test_a_leak_ends_with_three_when_all_is_written(run: Run, cohorts: Path, tmp_path: Path) -> None:
+    code, out, err = run(*command(cohorts, tmp_path / "out", "honest=fresh", "copying=train"))
+    assert code == 3
+    assert "copying: Whom could it expose? signs of a leak. 100.00% of the synthetic stays are exact copies" in out
+    assert "signs of a leak in copying: this ends with exit code 3" in out
+    assert "Traceback" not in err
+    assert (tmp_path / "out" / "report.html").is_file()
+    assert set(Results.read(tmp_path / "out").scores) == {"honest", "copying"}
+
+
+def test_no_leak_ends_with_zero(run: Run, cohorts: Path, tmp_path: Path) -> None:
+    code, out, _ = run(*command(cohorts, tmp_path / "out", "honest=fresh"))
+    assert code == 0
+    assert "exit code" not in out
+
+
+def test_help_says_so(run: Run) -> None:
+    assert "Exit code 3" in run("evaluate", "--help")[1]
+
+
+def test_a_report_is_not_called_what_it_is_not(run: Run, cohorts: Path, tmp_path: Path) -> None:
+    run(*command(cohorts, tmp_path / "out", "honest=fresh"))
+    for name in ("r.pdf", "r"):
+        code, _, err = run("report", tmp_path / "out", "--out", tmp_path / name)
+        assert code == 2
+        assert "a report is an HTML file, such as r.html" in err
+        assert not (tmp_path / name).exists()
+    assert run("report", tmp_path / "out", "--out", tmp_path / "r.HTML")[0] == 0
