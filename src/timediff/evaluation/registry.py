@@ -26,6 +26,7 @@ HOMES = {
         "mir",
         "discriminative",
         "fidelity",
+        "clinical",
         "predictive",
         "tstr",
         "tsrtr",

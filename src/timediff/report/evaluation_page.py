@@ -11,6 +11,7 @@ from typing import Any
 from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.evaluation.results import Results
 from timediff.evaluation.score import Score
+from timediff.report.chart_tables import chart_tables
 from timediff.report.gallery import augmentation, galleries, placed
 from timediff.report.interactive import SCRIPT, STYLE
 from timediff.report.meanings import ASKED, OTHER, QUESTIONS, families, find_metric, meaning
@@ -61,6 +62,7 @@ def write_report(path: Path, results: Results) -> None:
         *(section(question, _evidence(results, names, question, numbers)) for question in QUESTIONS),
         _others(results, names),
         _groups(results, names),
+        chart_tables(results),
         *(galleries(results, numbers) if plotly_is_here() else [section("Figures", NO_PLOTLY)]),
         section("How to read this page", _reading(results)),
         section("What was not measured", _unmeasured(results)),
