@@ -17,9 +17,10 @@ ABOUT = (
 def chart_tables(results: Results, *, withheld: Container[str] = ()) -> str:
     """A section with the charts of each generator. `withheld` are those that hold copies of real stays."""
     shown = [
-        (figure.generator or "synthetic", figure.content)
+        (name, figure.content)
+        for name in results.generators
         for figure in results.figures
-        if isinstance(figure.content, Charts) and (figure.generator or "synthetic") not in withheld
+        if isinstance(figure.content, Charts) and figure.generator == name and name not in withheld
     ]
     if not shown:
         return ""
@@ -48,6 +49,6 @@ def _charts(charts: Charts) -> str:
 
 
 def _caption(stay: str, about: dict[str, str]) -> str:
-    known = [f"{name}: {text or 'not known'}" for name, text in about.items()]
+    known = [f"{name}: {text or '–'}" for name, text in about.items()]
     more = f", and {len(known) - MOST_STATIC} more" if len(known) > MOST_STATIC else ""
     return ", ".join([f"Stay {stay}", *known[:MOST_STATIC]]) + more

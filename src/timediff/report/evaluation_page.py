@@ -12,6 +12,7 @@ from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.evaluation.results import Results
 from timediff.evaluation.score import Score
 from timediff.report.chart_tables import chart_tables
+from timediff.report.clinical_tables import clinical_tables
 from timediff.report.gallery import augmentation, galleries, placed
 from timediff.report.interactive import SCRIPT, STYLE
 from timediff.report.meanings import ASKED, OTHER, QUESTIONS, families, find_metric, meaning
@@ -182,7 +183,7 @@ def _tsrtr(scores: Mapping[str, Sequence[Score]], numbers: "count[int]") -> str:
 
 
 # What is better shown in another way than `_plain`.
-LAYOUTS: dict[str, Layout] = {"tstr": _tstr, "tsrtr": _tsrtr}
+LAYOUTS: dict[str, Layout] = {"tstr": _tstr, "tsrtr": _tsrtr, "clinical": clinical_tables}
 
 
 def _by_generator(scores: Mapping[str, Sequence[Score]], row: Callable[[Score], str], heading: str) -> str:

@@ -165,10 +165,10 @@ def _missing_rates(content: MissingRates) -> go.Figure:
 
 
 def _survival_curves(content: SurvivalCurves) -> go.Figure:
-    """Two staircases: what is left stays as it is until the next step that is known."""
+    """Two lines between the steps that are known."""
     figure = go.Figure()
     for name, colour in (("real", REAL), ("synthetic", SYNTHETIC)):
-        line = {"color": colour, "width": 2, "dash": DASH[name], "shape": "hv"}
+        line = {"color": colour, "width": 2, "dash": DASH[name]}
         steps, values = content.steps[name], content.values[name]
         mode = "lines+markers" if len(steps) == 1 else "lines"
         figure.add_trace(go.Scatter(name=name, x=steps, y=values, mode=mode, line=line))

@@ -35,7 +35,7 @@ GALLERIES = {
     "digits": (
         "How values are written down",
         "The coarsest lattice on which each value lies (60 is a multiple of 10, 64 of 1), and its last digit, counted "
-        f"in the feature's own steps. Classes of fewer than {MIN_AGGREGATE} real stays are put together.",
+        f"in the feature's own steps. What fewer than {MIN_AGGREGATE} real stays have has no real bar.",
     ),
     "stay statistics": (
         "How stays differ from one another",

@@ -103,19 +103,16 @@ def figures(feature: Feature, r: Observations, s: Observations) -> Iterator[Figu
 
 
 def class_fractions(names: list[str], real: Sample, synthetic: Sample) -> ClassFractions:
-    """Fractions of classes that ten real stays have, or none at all; those of fewer stays are put together.
+    """Fractions of classes; of those that one to nine real stays have, only the synthetic one.
 
-    That nobody has a class is nobody's secret, and it is what an implausible synthetic value is seen by.
+    That nobody has a class is nobody's secret, and it is what an implausible synthetic value is seen by. Real fractions
+    are of what is shown: a sum below one would tell of the others.
     """
     counts = np.stack([np.bincount(one.values, minlength=len(names)) for one in (real, synthetic)])
     stays = np.array([len(np.unique(real.stay[real.values == i])) for i in range(len(names))])
     rare = (stays > 0) & (stays < MIN_AGGREGATE)
-    while rare.any() and len(np.unique(real.stay[rare[real.values]])) < MIN_AGGREGATE:
-        common = ~rare & (stays > 0)
-        if not common.any():
-            break
-        rare[np.where(common, stays, np.inf).argmin()] = True
-    rates = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
-    shown = np.flatnonzero(~rare & (counts.sum(axis=0) > 0))
-    ours, theirs = (plain(np.append(row[shown], row[rare].sum() if rare.any() else [])) for row in rates)
-    return ClassFractions([names[i] for i in shown], ours, theirs, others=bool(rare.any()))
+    ours = np.where(rare, np.nan, counts[0] / max(1, counts[0][~rare].sum()))
+    theirs = counts[1] / max(1, counts[1].sum())
+    kept = counts.sum(axis=0) > 0
+    shown = [name for name, there in zip(names, kept, strict=True) if there]
+    return ClassFractions(shown, plain(ours[kept]), plain(theirs[kept]), others=False)

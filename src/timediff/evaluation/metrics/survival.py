@@ -48,11 +48,11 @@ def score(feature: Feature, real: Resampled, synthetic: Resampled) -> Score:
     ours, theirs = (Times(one.cohort, feature) for one in (real, synthetic))
     times = np.concatenate([one.exit[one.event] for one in (ours, theirs)])
     if len(times) == 0:
-        return unavailable("clinical", "event_curve", "no stay of either cohort has the event", feature=feature.name)
+        return unavailable("clinical", "event_curve", "no stay of either cohort has the event")
     points = differences.quantiles(times)
     gap = np.abs(_curve(real, ours, points) - _curve(synthetic, theirs, points))
     n = min(len(real.cohort), len(synthetic.cohort))
-    return distance("event_curve", gap.max(axis=1), n, feature=feature.name)
+    return distance("event_curve", gap.max(axis=1), n, feature=None)
 
 
 def _curve(resampled: Resampled, known: Times, points: Floats) -> Floats:
@@ -77,7 +77,7 @@ def event_figure(feature: Feature, real: Cohort, synthetic: Cohort) -> FigureDat
         remain = len(cohort) - np.cumsum(leaving[0])[:-1]
         shown = where_enough(stay, step[stay], remain)
         curves.append((shown, kaplan_meier(events, leaving)[0][shown]))
-    content = _curves(real.schema.step, "of stays without the event", curves)
+    content = _curves(real.schema.step, "without the event", curves)
     return FigureData("events", "events", f"{feature.name}: time to event", content, feature.name)
 
 
