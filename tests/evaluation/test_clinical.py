@@ -13,7 +13,7 @@ from timediff.data.cohort import Cohort
 from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.data.schema import Feature, Relation, Schema
 from timediff.errors import TimeDiffError
-from timediff.evaluation.case import Case
+from timediff.evaluation.case import Case, Measurement
 from timediff.evaluation.evaluate import evaluate
 from timediff.evaluation.figure_data import Charts, ClassFractions, FigureData, Histogram, SurvivalCurves
 from timediff.evaluation.metrics import lattices, stay_statistics, survival
@@ -103,6 +103,7 @@ def test_the_step_of_a_feature_is_the_coarsest_on_which_three_quarters_lie() -> 
     known = lattices.Lattices(X)
     assert known.own(np.array([1.0, 2, 3, 4.5])) == 1
     assert known.own(np.array([1.0, 2, 3.5, 4.5])) == 0.5
+    assert known.own(np.array([0.33, 0.67, 1.33, 2.67])) == 0.01  # a third has no last digit
     assert known.own(np.array([0.123, 0.234])) is None
 
 
@@ -128,6 +129,10 @@ def test_who_writes_halves_matters_and_not_only_how_many_there_are() -> None:
     assert value("stay_lattice", real, synthetic) == pytest.approx(0.75)
 
 
+def test_how_many_values_a_stay_has_does_not_matter() -> None:
+    assert value("stay_lattice", many([[60, 61, 62, 63]]), many([[60, NAN, NAN, 63]])) == 0
+
+
 def test_values_on_no_lattice_have_no_digits(ward: Cohort) -> None:
     noise = many(np.random.default_rng(0).normal(size=(5, 4)).tolist())
     score = scored(noise, noise)["last_digit", "x"]
@@ -136,8 +141,8 @@ def test_values_on_no_lattice_have_no_digits(ward: Cohort) -> None:
 
 
 def test_a_repeat_equals_the_value_measured_before_it_however_long_ago() -> None:
-    real = many([[5, NAN, 5, 6], [7, 7, NAN, NAN]])  # of 2 + 1 pairs, 2 are equal
-    synthetic = many([[5, NAN, 6, 6], [7, 8, NAN, NAN]])  # 1 of 3
+    real = many([[5, NAN, 5, 6], [6, 6, NAN, NAN]])  # of 2 + 1 pairs, 2 are equal; the last of a stay is no pair
+    synthetic = many([[5, NAN, 6, 6], [6, 8, NAN, NAN]])  # 1 of 3
     assert value("repeats", real, synthetic) == pytest.approx(1 / 3 - 2 / 3)
 
 
@@ -459,6 +464,8 @@ def test_the_metric_shows_synthetic_stays_and_measures_floors_without_figures() 
     shown = [figure.content for figure in results.figures if isinstance(figure.content, Charts)]
     assert len(shown) == 1
     stand_in = Case(train, test, settings).stand_in(80)
+    measured = METRICS("clinical").measure(Measurement(Case(train, test, settings), stand_in, floor=True))
+    assert all(isinstance(one, Score) for one in measured)  # no chart of a real stay, not even in a part of a result
     floors = {score.key: score.value for score in clinical(test, stand_in, bootstrap=0)}
     for score in results.scores["a"]:
         assert score.floor == pytest.approx(floors[score.key], nan_ok=True)
