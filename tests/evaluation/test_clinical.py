@@ -483,15 +483,20 @@ def test_a_chart_is_written_as_the_training_file_is() -> None:
     age = Feature("age", "continuous", "static", unit="years")
     died = Feature("died", "binary", "static", role="label")
     patient = Feature("patient", "categorical", "static", role="patient")
+    series = {temperature: [[37, NAN], [36.5, 38]], rhythm: [[NAN, 1], [0, 0]], volume: [[173.33, 86], [NAN, 5]]}
+    static = {sex: [1, NAN], age: [63, 70], died: [0, 1], patient: [5, 6]}
     shown = charts(
-        cohort(
-            {temperature: np.array([[37.0, NAN]]), rhythm: np.array([[NAN, 1.0]]), volume: np.array([[73.33, 86]])},
-            {sex: np.array([1.0]), age: np.array([63.0]), died: np.array([0.0]), patient: np.array([5.0])},
-        )
+        cohort({f: np.array(v, float) for f, v in series.items()}, {f: np.array(v, float) for f, v in static.items()})
     )
     assert (shown.features, shown.units) == (["t", "r", "v"], [None, None, "mL"])
-    assert shown.cells == [[["37.0", ""], ["", "af"], ["73.33", "86"]]]
-    assert shown.about == [{"sex": "M", "age": "63 years", "died": "0"}]
+    assert shown.cells == [
+        [["37.0", ""], ["", "af"], ["173.33", "86"]],
+        [["36.5", "38.0"], ["sinus", "sinus"], ["", "5"]],
+    ]
+    assert shown.about == [
+        {"sex": "M", "age": "63 years", "died": "0"},
+        {"sex": "", "age": "70 years", "died": "1"},
+    ]
 
 
 def test_values_on_no_lattice_are_written_with_four_digits() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from timediff.evaluation.evaluate import evaluate_to
-from timediff.evaluation.figure_data import Charts, FigureData
+from timediff.evaluation.figure_data import Charts, FigureData, PlotlyFigure
 from timediff.evaluation.registry import METRICS
 from timediff.evaluation.results import Results
 from timediff.evaluation.score import Score
@@ -18,7 +18,7 @@ from timediff.report.score_tables import value_cell
 from timediff.sources.simulated import simulate
 
 ABOUT = {"sex": "F", "<b>": "", **{f"icd{i}": "0" for i in range(20)}}
-CHARTS = Charts("1h", 2, 4, ["7"], [ABOUT], ["<hr>"], ["bpm"], [[["81", ""]]])
+CHARTS = Charts("1h", 2, 4, ["7"], [ABOUT], ["<hr>"], ["bpm"], [[["<i>", ""]]])
 
 
 def results(*names: str) -> Results:
@@ -32,7 +32,7 @@ def test_a_chart_has_a_row_a_feature_and_a_column_an_hour() -> None:
     assert "<details><summary>1 stays of ours</summary>" in page
     assert '<div class="wide"' in page  # which scrolls
     assert '<th scope="col">hour</th><th scope="col">0</th><th scope="col">1</th>' in page
-    assert '<th scope="row">&lt;hr&gt; (bpm)</th><td>81</td><td></td>' in page
+    assert '<th scope="row">&lt;hr&gt; (bpm)</th><td>&lt;i&gt;</td><td></td>' in page
     assert "The first 2 of 4 steps." in page
     assert "Stay 7, sex: F, &lt;b&gt;: –, icd0: 0" in page
     assert "and 10 more" in page
@@ -51,6 +51,9 @@ def test_charts_are_no_figure_of_a_gallery(tmp_path) -> None:
     page = (tmp_path / "report.html").read_text()
     assert page.count("Looks like the training file") == 1
     assert 'id="charts"' not in page
+    other = FigureData("other", "charts", "Of another package", PlotlyFigure({"data": [], "layout": {}}))
+    replace(results("ours"), figures=[*results("ours").figures, other]).report(tmp_path / "both.html")
+    assert (tmp_path / "both.html").read_text().count('<figure data-picture="') == 1
     with pytest.raises(ValueError, match="tables"):
         figures.draw(CHARTS)
 

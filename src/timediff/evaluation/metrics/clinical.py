@@ -74,7 +74,7 @@ TAIL = 128  # values on either side of a quantile among which the quantile of a 
         "event_curve": Meaning("time to event", "Largest difference of the two Kaplan–Meier curves.", "0; 1 is worst"),
     },
     floored=True,
-    cost=Cost(4),
+    cost=Cost(3),
     mark_beyond=0.1,
 )
 def measure(given: Measurement) -> list[Score | FigureData]:
