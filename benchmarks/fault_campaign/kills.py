@@ -29,6 +29,7 @@ class Command:
     inputs: tuple[str, ...]
     out: str
     result: Callable[[Path], Any]
+    grows: bool = False  # OUT is there from the beginning; of other commands it is there when all is done
 
 
 def _results(folder: Path) -> Any:
@@ -44,7 +45,7 @@ EVALUATE = [
 COMMANDS = {
     "fit": Command(
         ["fit", "cohort", "out", *TINY_ARGUMENTS], ["fit", "cohort", "out", *TINY_ARGUMENTS, "--resume"], ("cohort",),
-        "out", lambda out: (weights(out), log(out)),
+        "out", lambda out: (weights(out), log(out)), grows=True,
     ),
     "sample": Command(
         ["sample", "run", "out", "-n", "1100"], ["sample", "run", "out", "-n", "1100", "--resume"], ("run",), "out",
@@ -91,6 +92,9 @@ def perform(seed: int, number: int, folder: Path, sound: Sound, limit: int, time
             result.failures.append(f"ended with {ended} before it was killed: {last_line(printed)}")
             return result
         argv = command.again
+        if not command.grows and (work / command.out).is_dir():  # killed when it was done: nothing is left to do
+            ended = 0
+            break
     if ended:
         ended, printed = run(argv, work, temporary, limit)
     if ended:

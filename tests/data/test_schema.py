@@ -1,10 +1,12 @@
 """A schema means what its text says, and says all that is wrong with a text at once."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 
 from helpers.strategies import schemas
-from timediff.data.schema import Feature, Schema, Split
+from timediff.data.schema import Feature, Relation, Schema, Split
 from timediff.errors import Problems, TimeDiffError
 
 GOOD = """
@@ -88,3 +90,64 @@ def test_each_mistake_is_named(change: tuple[str, str], word: str) -> None:
     assert change[0] in GOOD
     with pytest.raises(TimeDiffError, match=word):
         Schema.from_toml(GOOD.replace(*change))
+
+
+PRESSURES = GOOD.replace('name = "hr"', 'name = "SBP"') + (
+    '[[feature]]\nname = "MAP"\nkind = "continuous"\n'
+    '[[feature]]\nname = "age"\nkind = "continuous"\nscope = "static"\n'
+    '[[feature]]\nname = "first"\nscope = "static"\nrole = "order"\n'
+    '[[relation]]\nhigh = "SBP"\nlow = "MAP"\n'
+)
+
+
+def test_relations_are_read_and_written() -> None:
+    schema = Schema.from_toml(PRESSURES)
+    assert schema.relations == (Relation("SBP", "MAP"),)
+    assert str(schema.relations[0]) == "SBP ≥ MAP"
+    assert Schema.from_toml(schema.to_toml()) == schema
+
+
+def test_a_schema_without_relations_has_the_text_it_always_had() -> None:
+    text = Schema.from_toml(GOOD).to_toml()
+    assert "relation" not in text
+    with_one = Schema.from_toml(PRESSURES)
+    assert with_one.to_toml().startswith(replace(with_one, relations=()).to_toml().rstrip("\n"))
+
+
+def test_a_synthetic_cohort_keeps_the_relations() -> None:
+    assert Schema.from_toml(PRESSURES).generated().relations == (Relation("SBP", "MAP"),)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (('low = "MAP"', 'low = "MBP"'), "no feature 'MBP'"),
+        (('low = "MAP"', 'low = "SBP"'), "compared with itself"),
+        (('low = "MAP"', 'low = "died"'), "'died' is binary; only continuous"),
+        (('low = "MAP"', 'low = "age"'), "one is temporal and the other static"),
+        (('high = "SBP"\nlow = "MAP"', 'high = "age"\nlow = "first"'), "'first' is the order, which is no measurement"),
+        (('low = "MAP"', 'low = "MAP"\nby = 10'), "unknown key 'by'; expected high and low"),
+        (('low = "MAP"', ""), "low must be the name of a feature"),
+        (('low = "MAP"', "low = 3"), "low must be the name of a feature"),
+        (('[[relation]]\nhigh = "SBP"\nlow = "MAP"\n', '[relation]\nhigh = "SBP"\n'), r"\[\[relation\]\] with high"),
+        (('low = "MAP"', 'low = "MAP"\n[[relation]]\nhigh = "SBP"\nlow = "MAP"'), "'SBP ≥ MAP' is listed twice"),
+    ],
+)
+def test_each_mistake_of_a_relation_is_named(change: tuple[str, str], words: str) -> None:
+    assert change[0] in PRESSURES
+    with pytest.raises(TimeDiffError, match=words):
+        Schema.from_toml(PRESSURES.replace(*change))
+
+
+def test_the_time_of_the_event_is_generated_like_any_static_feature() -> None:
+    text = GOOD + '[[feature]]\nname = "died_at"\nscope = "static"\nrole = "event_time"\n'
+    schema = Schema.from_toml(text)
+    assert schema.event_time == Feature("died_at", "continuous", "static", role="event_time")
+    assert schema["died_at"].generated
+    assert schema.generated().event_time == schema.event_time
+    assert Schema.from_toml(schema.to_toml()) == schema
+    assert [feature.name for feature in schema.outcomes] == ["died", "died_at"]
+    with pytest.raises(TimeDiffError, match="a number of steps"):
+        Schema.from_toml(text.replace('role = "event_time"', 'role = "event_time"\nkind = "binary"'))
+    with pytest.raises(TimeDiffError, match="only one feature can be the event_time"):
+        Schema.from_toml(text + '[[feature]]\nname = "left_at"\nscope = "static"\nrole = "event_time"\n')

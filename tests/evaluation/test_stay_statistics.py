@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from timediff.data.cohort import Cohort
+from timediff.data.lattices import lattices, on_lattice
 from timediff.data.schema import Feature, Schema
-from timediff.evaluation.inputs.lattices import lattices, on_lattice
 from timediff.evaluation.inputs.relations import exact_relations, orders
 from timediff.evaluation.inputs.stay_statistics import StayStatistics
 from timediff.evaluation.inputs.steps import Steps, correlation, deviation, longest_run, mean

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from helpers.pages import Elements
 from timediff.data.cohort import Cohort
 from timediff.data.describe import distribution
-from timediff.evaluation.figure_data import cohort_figures, distributions
+from timediff.evaluation.figure_data import Charts, cohort_figures, distributions, named
+from timediff.evaluation.metrics import clinical
 from timediff.evaluation.metrics.embeddings import Embedding, finest_densities, maps
 from timediff.evaluation.registry import HOMES, METRICS
 from timediff.evaluation.results import Results, write_score
@@ -60,6 +61,10 @@ def scores(worse: float) -> list[Score]:
             found.append(score("fidelity", what, (0.02 + worse) * (-2) ** place, 0.01, feature=feature))
             for group in ("sex = F", "sex = M"):
                 found.append(score("fidelity", what, (0.03 + worse) * place, 0.01, feature=feature, group=group))
+        for what in ("lattice", "repeats", "stay_mean", "lowest_1"):
+            found.append(score("clinical", what, (0.02 + worse) * place, 0.01, feature=feature))
+    found.append(score("clinical", "order", worse, 0.01, feature="sbp ≥ mbp"))
+    found.append(score("clinical", "event_curve", 0.05 + worse, 0.03))
     found.append(unavailable("fidelity", "ks", "no value was observed", feature="empty"))
     found.append(unavailable("fidelity", "ks", "fewer than 30 stays", group="age 90 to 99"))
     for classifier in CLASSIFIERS:
@@ -83,6 +88,7 @@ def cohort(seed: int) -> Cohort:
 def results() -> Results:
     test, made = cohort(1), {name: cohort(2 + i) for i, name in enumerate(GENERATORS)}
     figures = [figure for name, one in made.items() for figure in cohort_figures(test, one, name, single=True)]
+    figures += [figure for name, one in made.items() for figure in named(name, clinical.figures(test, one))]
     figures += [figure for i, name in enumerate(GENERATORS) for figure in maps(embedding(i), name)]
     return Results(
         GENERATORS,
@@ -164,7 +170,8 @@ def test_a_browser_draws_what_is_chosen_and_prints_all(page: Path, results: Resu
     assert said["second"] == [[f"{features[1]} over time ({HOSTILE})", True]]
     assert said["options"] == list(GENERATORS)
     # All but the single stays of the one that holds copies, and the one of more and more synthetic stays.
-    assert said["printed"] == len(results.figures) - 1 + 1
+    drawn = [figure for figure in results.figures if not isinstance(figure.content, Charts)]
+    assert said["printed"] == len(drawn) - 1 + 1
     assert said["opened"] == 0
     assert said["widths"] == ["214", "333", "690"]  # as wide as the paper, or half, or a third of it
 
@@ -408,7 +415,8 @@ def test_figures_are_plain_and_their_files_safe(results: Results) -> None:
     names = [figure.name for figure in results.figures]
     assert len(set(names)) == len(names)
     assert all(re.fullmatch(r"[A-Za-z0-9-]+", name) for name in names)
-    assert "bdata" not in json.dumps([figures.figure_json(figure.content) for figure in results.figures])
+    drawn = [figure.content for figure in results.figures if not isinstance(figure.content, Charts)]
+    assert "bdata" not in json.dumps([figures.figure_json(content) for content in drawn])
     features = [f for f in cohort(1).schema.features if f.generated]
     assert sum(figure.section == "distributions" for figure in results.figures) == 2 * len(features)
 

@@ -75,7 +75,8 @@ def settings(cohort: Cohort, layout: str, **changes: Any) -> TableSettings:
         "origin": "zero",
         **columns,
     }
-    return TableSettings(**given, step="1h", steps=cohort.schema.steps, feature=entries(cohort), **changes)
+    given |= {"step": "1h", "steps": cohort.schema.steps, "relation": cohort.schema.relations}
+    return TableSettings(**given, feature=entries(cohort), **changes)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
@@ -319,3 +320,11 @@ def test_the_hourly_eicu_demo_is_a_table(tmp_path: Path) -> None:
         if stay in row and 0 <= seconds < 86400 and value is not None:
             truth[row[stay], seconds // 3600] = value
     np.testing.assert_array_equal(found.cohort.series["heart_rate"], truth)
+
+
+def test_a_stay_without_a_time_of_death_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,t,x,died_at\n1,0,5,\n2,0,6,3\n")
+    entries = (TableFeature("x"), TableFeature("died_at", scope="static", role="event_time"))
+    given = TableSettings("wide", "id", "t", "1h", 2, entries, time_unit="step", origin="zero")
+    cohort = TableSource().extract(str(tmp_path / "t.csv"), given).cohort
+    np.testing.assert_array_equal(cohort.static["died_at"], [np.nan, 3])

@@ -7,6 +7,7 @@ import numpy as np
 
 from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
+from timediff.data.lattices import on_lattice
 from timediff.data.privacy_limits import HIDDEN
 from timediff.data.schema import Feature
 from timediff.runtime.parsing import Unreadable, read_json
@@ -198,15 +199,10 @@ def _lattice(observed: Floats, low: float, high: float, resolution: float | None
     others[counts.argmax()] = 0
     finest = resolution or LATTICES[0]  # is taken however few points it has here
     for step in dict.fromkeys((*(step for step in LATTICES if step >= (resolution or 0)), finest)):
-        on = _is_on(distinct, step)
+        on = on_lattice(distinct, step)
         if (on.all() or others[on].sum() > MOST * others.sum()) and ((high - low) / step >= POINTS or step == finest):
             return step, bool(on.all())
     return None, False
-
-
-def _is_on(values: Floats, step: float) -> Array:
-    places = values / step
-    return np.asarray(np.abs(places - np.round(places)) <= 1e-6 + 1e-9 * np.abs(places))
 
 
 def _edges(low: float, high: float, step: float | None, bins: int) -> Floats:

@@ -12,12 +12,13 @@ from timediff.settings import toml
 
 Kind = Literal["continuous", "binary", "categorical"]
 Scope = Literal["temporal", "static"]
-Role = Literal["label", "patient", "order"]
+Role = Literal["label", "patient", "order", "event_time"]
 SplitBy = Literal["random", "time", "blocks"]
 
 FORMAT = 1
 MOST_STEPS = 1_000_000
 RESERVED = ("stay_id", "step", "length")
+KINDS = {"patient": "categorical", "order": "continuous", "event_time": "continuous"}  # of a role, unless it is said
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Feature:
     @property
     def generated(self) -> bool:
         """Patient and order only arrange stays; they are never generated."""
-        return self.role in (None, "label")
+        return self.role not in ("patient", "order")
 
     @property
     def stratifies(self) -> bool:
@@ -62,18 +63,20 @@ class Feature:
         for attribute, allowed in (
             ("kind", ("continuous", "binary", "categorical")),
             ("scope", ("temporal", "static")),
-            ("role", (None, "label", "patient", "order")),
+            ("role", (None, "label", "patient", "order", "event_time")),
         ):
             value = getattr(self, attribute)
             if value not in allowed:
                 choice = ", ".join(a for a in allowed if a)
                 found.append(wrong(f"{attribute} is {value!r}; expected one of {choice}"))
         if self.role and self.scope != "static":
-            found.append(wrong(f"a {self.role} belongs to a whole stay: set scope = 'static'"))
+            found.append(wrong(f"the {self.role} belongs to a whole stay: set scope = 'static'"))
         if self.role == "label" and not self.discrete:
             found.append(wrong("a label is binary or categorical"))
         if self.role == "order" and self.discrete:
             found.append(wrong("an order is a number: set kind = 'continuous'"))
+        if self.role == "event_time" and self.discrete:
+            found.append(wrong("an event_time is a number of steps: set kind = 'continuous'"))
         if self.bounds is not None and not self.bounds[0] < self.bounds[1]:
             found.append(wrong(f"bounds {list(self.bounds)} must be [lower, upper] with lower < upper"))
         if self.resolution is not None and not 0 < self.resolution < math.inf:
@@ -107,7 +110,7 @@ class Feature:
         known = {field.name for field in fields(Feature)}
         found = [f"feature {name!r}: unknown key {key!r}" for key in entry if key not in known]
         values = {key: value for key, value in entry.items() if key in known}
-        values.setdefault("kind", {"patient": "categorical", "order": "continuous"}.get(str(entry.get("role"))))
+        values.setdefault("kind", KINDS.get(str(entry.get("role"))))
         bounds, resolution, classes = (values.get(key) for key in ("bounds", "resolution", "classes"))
         if bounds is not None:
             if not (isinstance(bounds, list) and len(bounds) == 2 and all(map(_number, bounds))):
@@ -127,6 +130,54 @@ class Feature:
 
 
 @dataclass(frozen=True)
+class Relation:
+    """At every step at which both were measured, `high` is at least `low`: systolic and mean pressure."""
+
+    high: str
+    low: str
+
+    def __str__(self) -> str:
+        return f"{self.high} ≥ {self.low}"
+
+    def problems(self, known: Mapping[str, Feature]) -> list[str]:
+        """What is wrong with it among these features."""
+
+        def wrong(what: str) -> str:
+            return f"relation {str(self)!r}: {what}"
+
+        if absent := [name for name in (self.high, self.low) if name not in known]:
+            return [wrong(f"there is no feature {name!r}") for name in dict.fromkeys(absent)]
+        if self.high == self.low:
+            return [wrong("a feature is compared with itself; name two features")]
+        high, low = known[self.high], known[self.low]
+        found = [
+            wrong(f"{one.name!r} is {one.kind}; only continuous features can be compared")
+            for one in (high, low)
+            if one.discrete
+        ]
+        found += [
+            wrong(f"{one.name!r} is the {one.role}, which is no measurement")
+            for one in (high, low)
+            if one.role is not None and not one.discrete
+        ]
+        if high.scope != low.scope:
+            found.append(wrong("one is temporal and the other static; compare two of one scope"))
+        return found
+
+    @staticmethod
+    def parse(entry: Mapping[str, Any]) -> "Relation | list[str]":
+        """A relation from its TOML table, or what is wrong with the table."""
+        names = [field.name for field in fields(Relation)]
+        found = [f"[[relation]]: unknown key {key!r}; expected high and low" for key in entry if key not in names]
+        found += [
+            f"[[relation]]: {name} must be the name of a feature, as in {name} = {example!r}"
+            for name, example in (("high", "SBP"), ("low", "MAP"))
+            if not isinstance(entry.get(name), str)
+        ]
+        return found or Relation(entry["high"], entry["low"])
+
+
+@dataclass(frozen=True)
 class Split:
     """What `timediff split` does unless arguments say otherwise."""
 
@@ -142,6 +193,7 @@ class Schema:
     steps: int
     step: str = "1h"
     split: Split = Split()
+    relations: tuple[Relation, ...] = ()  # what holds between features; a generator does not see them
 
     def __post_init__(self) -> None:
         if found := self._problems():
@@ -176,22 +228,36 @@ class Schema:
     def order(self) -> Feature | None:
         return self._with_role("order")
 
+    @property
+    def event_time(self) -> Feature | None:
+        return self._with_role("event_time")
+
+    @property
+    def outcomes(self) -> tuple[Feature, ...]:
+        """What is known only at the end of a stay: the label, and when it came."""
+        return tuple(feature for feature in self.features if feature.role in ("label", "event_time"))
+
     def _with_role(self, role: Role) -> Feature | None:
         return next((feature for feature in self.features if feature.role == role), None)
 
     def generated(self) -> "Schema":
         """The schema of a synthetic cohort: without patient and order, and without a split that needs them."""
         features = tuple(feature for feature in self.features if feature.generated)
-        return Schema(features, self.steps, self.step, Split(test=self.split.test, stratify=self.split.stratify))
+        split = Split(test=self.split.test, stratify=self.split.stratify)
+        return Schema(features, self.steps, self.step, split, self.relations)
 
     def _problems(self) -> list[str]:
         found = [problem for feature in self.features for problem in feature.problems()]
         names = [feature.name for feature in self.features]
         found += [f"feature {name!r} is listed twice" for name in sorted({n for n in names if names.count(n) > 1})]
-        for role in ("label", "patient", "order"):
+        for role in ("label", "patient", "order", "event_time"):
             holders = [feature.name for feature in self.features if feature.role == role]
             if len(holders) > 1:
                 found.append(f"only one feature can be the {role}, not {len(holders)}: {', '.join(holders)}")
+        known = {feature.name: feature for feature in self.features}
+        found += [problem for relation in self.relations for problem in relation.problems(known)]
+        twice = {relation for relation in self.relations if self.relations.count(relation) > 1}
+        found += [f"relation '{relation}' is listed twice" for relation in sorted(twice, key=str)]
         if not self.temporal:
             found.append("no temporal feature: a stay needs at least one series")
         if not 1 <= self.steps <= MOST_STEPS:
@@ -200,8 +266,8 @@ class Schema:
             found.append(f"grid.step is {self.step!r}; expected a duration such as '1h', '5min' or '1d'")
         if not 0 < self.split.test < 1:
             found.append(f"split.test is {self.split.test}; expected a fraction between 0 and 1")
-        if self.split.by not in (known := get_args(SplitBy)):
-            found.append(f"split.by is {self.split.by!r}; expected one of {', '.join(known)}")
+        if self.split.by not in (ways := get_args(SplitBy)):
+            found.append(f"split.by is {self.split.by!r}; expected one of {', '.join(ways)}")
         elif self.split.by != "random" and self.order is None:
             found.append(f"split.by is {self.split.by!r}, which needs a feature with role = 'order'")
         for key in ("stratify", "group"):
@@ -219,15 +285,15 @@ class Schema:
                 values["classes"] = None
             return values
 
-        split = {field.name: getattr(self.split, field.name) for field in fields(Split)}
-        return toml.dumps(
-            {
-                "format": FORMAT,
-                "grid": {"step": self.step, "steps": self.steps},
-                "split": split,
-                "feature": [entry(feature) for feature in self.features],
-            }
-        )
+        table = {
+            "format": FORMAT,
+            "grid": {"step": self.step, "steps": self.steps},
+            "split": {field.name: getattr(self.split, field.name) for field in fields(Split)},
+            "feature": [entry(feature) for feature in self.features],
+        }
+        if self.relations:
+            table["relation"] = [{"high": relation.high, "low": relation.low} for relation in self.relations]
+        return toml.dumps(table)
 
     @staticmethod
     def from_toml(text: str, where: str = "schema.toml") -> "Schema":
@@ -237,8 +303,11 @@ class Schema:
         found = (
             [] if version == FORMAT and version is not True else [f"format is {version!r}; expected format = {FORMAT}"]
         )
-        found += [f"unknown key {key!r}" for key in table if key not in ("format", "grid", "split", "feature")]
+        found += [
+            f"unknown key {key!r}" for key in table if key not in ("format", "grid", "split", "feature", "relation")
+        ]
         grid, split, entries = table.get("grid", {}), table.get("split", {}), table.get("feature", [])
+        stated = table.get("relation", [])
         if not isinstance(grid, dict) or type(grid.get("steps")) is not int or not isinstance(grid.get("step"), str):
             found.append('the table [grid] must say step = "1h" (a duration) and steps = 48 (a whole number)')
         if not isinstance(split, dict):
@@ -253,13 +322,18 @@ class Schema:
         if not (isinstance(entries, list) and entries and all(isinstance(e, dict) for e in entries)):
             found.append("no feature is listed: add one [[feature]] table a column")
             entries = []
+        if not (isinstance(stated, list) and all(isinstance(e, dict) for e in stated)):
+            found.append('a relation is a table: [[relation]] with high = "SBP" and low = "MAP"')
+            stated = []
         parsed = [Feature.parse(entry) for entry in entries]
-        found += [problem for result in parsed if isinstance(result, list) for problem in result]
+        related = [Relation.parse(entry) for entry in stated]
+        found += [problem for result in (*parsed, *related) if isinstance(result, list) for problem in result]
         if found:
             raise Problems(where, found)
         try:
             features = tuple(feature for feature in parsed if isinstance(feature, Feature))
-            return Schema(features, grid["steps"], grid["step"], Split(**split))
+            relations = tuple(relation for relation in related if isinstance(relation, Relation))
+            return Schema(features, grid["steps"], grid["step"], Split(**split), relations)
         except Problems as error:
             raise Problems(where, error.problems) from error
 

@@ -141,7 +141,12 @@ def evaluate(
                 for name, several in cohorts.items()
                 for figure in cohort_figures(test, several[0], name, single=not why_withheld(scores_of[name]))
             ),
-            *(figure for name in cohorts for figure in found[name, 0].figures),
+            *(
+                figure
+                for name in cohorts
+                for figure in found[name, 0].figures
+                if not (figure.single and why_withheld(scores_of[name]))
+            ),
         ],
     )
 

@@ -109,6 +109,42 @@ class MissingRates:
 
 
 @dataclass(frozen=True)
+class SurvivalCurves:
+    """Which fraction is left after so many steps, real and synthetic; only where at least ten stays change it."""
+
+    step: str
+    fraction: str  # of what, in words
+    steps: dict[str, list[int]]  # by "real" and "synthetic"
+    values: dict[str, Numbers]
+
+    def __post_init__(self) -> None:
+        for which in ("real", "synthetic"):
+            _require(which in self.steps and which in self.values, "survival curves are of real and synthetic stays")
+            _require_equal("a survival curve", self.steps[which], self.values[which])
+
+
+@dataclass(frozen=True)
+class Charts:
+    """A few synthetic stays as they would stand in a chart; a cell is a text, empty = not measured."""
+
+    step: str
+    steps: int  # shown
+    of_steps: int  # of a stay
+    stays: list[str]
+    about: list[dict[str, str]]  # static values of each stay, by name
+    features: list[str]
+    units: list[str | None]
+    cells: list[list[list[str]]]  # by stay, feature and step
+
+    def __post_init__(self) -> None:
+        _require_equal("charts", self.stays, self.about, self.cells)
+        _require(1 <= self.steps <= self.of_steps, "charts show some of the steps of a stay")
+        for rows in self.cells:
+            _require_equal("a chart", self.features, self.units, rows)
+        _require(all(len(row) == self.steps for rows in self.cells for row in rows), "a chart has a cell a step")
+
+
+@dataclass(frozen=True)
 class DensityMap:
     """Where the stays of one set lie on a map of all stays."""
 
@@ -152,13 +188,26 @@ class PlotlyFigure:
         object.__setattr__(self, "figure", plain)
 
 
-Content = Course | Histogram | ClassFractions | SingleStays | MissingRates | DensityMap | Points | PlotlyFigure
+Content = (
+    Course
+    | Histogram
+    | ClassFractions
+    | SingleStays
+    | MissingRates
+    | SurvivalCurves
+    | Charts
+    | DensityMap
+    | Points
+    | PlotlyFigure
+)
 KINDS: dict[str, type[Content]] = {
     "course": Course,
     "histogram": Histogram,
     "classes": ClassFractions,
     "stays": SingleStays,
     "missing": MissingRates,
+    "survival": SurvivalCurves,
+    "charts": Charts,
     "density": DensityMap,
     "points": Points,
     "plotly": PlotlyFigure,
@@ -171,11 +220,16 @@ class FigureData:
     """What one figure shows, and where it stands in the report."""
 
     name: str  # of its file
-    section: str  # "trajectories", "stays", "missingness", "distributions", "embeddings", or another heading
+    section: str  # one of report.gallery.GALLERIES or "charts", or another heading
     title: str
     content: Content
     feature: str | None = None
     generator: str | None = None
+
+    @property
+    def single(self) -> bool:
+        """Whether it shows stays one by one; nobody knows what a figure of version 0.1.0 among them shows."""
+        return self.section == "stays" or isinstance(self.content, SingleStays | Charts)
 
     def to_json(self) -> dict[str, Any]:
         about = {name: value for name, value in vars(self).items() if name != "content"}

@@ -27,6 +27,7 @@ HOMES = {
         "mir",
         "discriminative",
         "fidelity",
+        "clinical",
         "predictive",
         "tstr",
         "tsrtr",

@@ -11,6 +11,8 @@ from typing import Any
 from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.evaluation.results import Results
 from timediff.evaluation.score import Score
+from timediff.report.chart_tables import chart_tables
+from timediff.report.clinical_tables import clinical_tables
 from timediff.report.gallery import augmentation, galleries, placed, withheld
 from timediff.report.interactive import SCRIPT, STYLE
 from timediff.report.meanings import ASKED, OTHER, QUESTIONS, families, find_metric, meaning
@@ -64,6 +66,7 @@ def write_report(path: Path, results: Results) -> None:
         *(section(question, _evidence(results, names, question, numbers)) for question in QUESTIONS),
         _others(results, names),
         _groups(results, names),
+        chart_tables(results, withheld=withheld(results)),
         *(galleries(results, numbers) if plotly_is_here() else [section("Figures", NO_PLOTLY)]),
         section("Facts", facts_table(results.facts) + _settings(results.settings)),
         section("How to read this page", _reading(results)),
@@ -211,7 +214,12 @@ def _panel(scores: Mapping[str, Sequence[Score]], numbers: "count[int]") -> str:
 
 
 # What is better shown in another way than `_plain`.
-LAYOUTS: dict[str, Layout] = {"discriminative": _panel, "tstr": _tstr, "tsrtr": _tsrtr}
+LAYOUTS: dict[str, Layout] = {
+    "discriminative": _panel,
+    "clinical": clinical_tables,
+    "tstr": _tstr,
+    "tsrtr": _tsrtr,
+}
 
 
 def _by_generator(scores: Mapping[str, Sequence[Score]], row: Callable[[Score], str], heading: str) -> str:

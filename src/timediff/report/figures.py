@@ -14,6 +14,7 @@ from timediff.data.cohort import Cohort
 from timediff.data.describe import Distribution, missing_by_step
 from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.evaluation.figure_data import (
+    Charts,
     ClassFractions,
     Content,
     Course,
@@ -24,6 +25,7 @@ from timediff.evaluation.figure_data import (
     PlotlyFigure,
     Points,
     SingleStays,
+    SurvivalCurves,
     bin_names,
     plain,
 )
@@ -51,6 +53,10 @@ def draw(content: Content) -> go.Figure:
             return _single_stays(content)
         case MissingRates():
             return _missing_rates(content)
+        case SurvivalCurves():
+            return _survival_curves(content)
+        case Charts():
+            raise ValueError("charts are tables, which report.chart_tables writes")
         case DensityMap():
             return _density_map(content)
         case Points():
@@ -158,6 +164,23 @@ def _missing_rates(content: MissingRates) -> go.Figure:
     figure.update_traces(hovertemplate="%{x:.1%}")
     figure.update_layout(barmode="group", bargap=0.3)
     return _dress(figure, 110 + 34 * len(places)).update_layout(hovermode="y unified")
+
+
+def _survival_curves(content: SurvivalCurves) -> go.Figure:
+    """Two lines between the steps that are known."""
+    figure = go.Figure()
+    for name, colour in (("real", REAL), ("synthetic", SYNTHETIC)):
+        line = {"color": colour, "width": 2, "dash": DASH[name]}
+        steps, values = content.steps[name], content.values[name]
+        mode = "lines+markers" if len(steps) == 1 else "lines"
+        figure.add_trace(go.Scatter(name=name, x=steps, y=values, mode=mode, line=line))
+    if not any(content.steps.values()):
+        _say(figure, f"fewer than {MIN_AGGREGATE} stays")
+    figure.update_yaxes(title_text=html.escape(content.fraction, quote=False), tickformat=".0%", nticks=5)
+    figure.update_xaxes(
+        title_text="hours" if content.step == "1h" else f"steps of {html.escape(content.step, quote=False)}"
+    )
+    return _dress(figure, 250)
 
 
 def _density_map(content: DensityMap) -> go.Figure:

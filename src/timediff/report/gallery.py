@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from timediff.data.privacy_limits import MIN_AGGREGATE
-from timediff.evaluation.figure_data import FigureData, SingleStays
+from timediff.evaluation.figure_data import Charts, FigureData
 from timediff.evaluation.results import Results
 from timediff.evaluation.score import Score
 from timediff.evaluation.single_stays import why_withheld
@@ -35,6 +35,26 @@ GALLERIES = {
         "Stays that the generator made, evenly taken from the cohort. Each colour is one stay; a gap is a missing "
         "measurement. They are shown only of cohorts in which no copy of a real stay was found.",
     ),
+    "digits": (
+        "How values are written down",
+        "The coarsest lattice on which each value lies (60 is a multiple of 10, 64 of 1), and its last digit, counted "
+        f"in the feature's own steps. What fewer than {MIN_AGGREGATE} real stays have has no real bar.",
+    ),
+    "stay statistics": (
+        "How stays differ from one another",
+        "Mean, SD and slope over time of the values within each stay, a value a stay; "
+        f"bins of fewer than {MIN_AGGREGATE} real stays are left out, and so are the outermost values.",
+    ),
+    "gaps": (
+        "Lengths of gaps",
+        "Of the gaps between measurements, the fraction that is longer. A curve goes on while at least "
+        f"{MIN_AGGREGATE} stays have a longer gap.",
+    ),
+    "events": (
+        "Time to event",
+        "Fraction of stays without the event, as Kaplan and Meier estimate it; stays without one are censored at their "
+        f"end. A curve moves on with every {MIN_AGGREGATE} stays that have the event.",
+    ),
     "embeddings": (
         "Maps of all stays",
         "Every stay has a place on the map, similar stays near each other. The darker, the more stays; blank where "
@@ -42,12 +62,17 @@ GALLERIES = {
         "Distances on such maps must not be measured.",
     ),
 }
+ONE_FEATURE = ("trajectories", "digits", "stay statistics", "gaps")  # a menu chooses the feature
+LAYOUTS = {"distributions": "grid", "digits": "grid", "embeddings": "thirds", "stay statistics": "thirds"}
 
 
 def galleries(results: Results, numbers: "count[int]") -> list[str]:
-    """All figures that may be shown, those of known sections first; another section's name is its heading."""
+    """All figures that may be shown, those of known sections first; another section's name is its heading.
+
+    Charts are no figures.
+    """
     whys = withheld(results)
-    figures = [figure for figure in results.figures if not _is_withheld(figure, whys)]
+    figures = [f for f in results.figures if not _is_withheld(f, whys) and not isinstance(f.content, Charts)]
     sections = [figure.section for figure in figures]
     results = replace(results, figures=figures)
     drawn = [gallery(results, kind, numbers) for kind in dict.fromkeys((*GALLERIES, *sections)) if kind in sections]
@@ -63,8 +88,7 @@ def withheld(results: Results) -> dict[str, str]:
 
 def _is_withheld(figure: FigureData, whys: Mapping[str, str]) -> bool:
     """Whether it shows single stays that are withheld, or nobody knows whose."""
-    single = figure.section == "stays" or isinstance(figure.content, SingleStays)
-    return single and bool(whys) and (figure.generator is None or figure.generator in whys)
+    return figure.single and bool(whys) and (figure.generator is None or figure.generator in whys)
 
 
 def gallery(results: Results, kind: str, numbers: "count[int]") -> str:
@@ -76,7 +100,7 @@ def gallery(results: Results, kind: str, numbers: "count[int]") -> str:
     order = {name: place for place, name in enumerate(results.generators)}
     shown.sort(key=lambda figure: order.get(figure.generator or "", -1))
     menus = ""
-    if kind == "trajectories":
+    if kind in ONE_FEATURE:
         menus += _menu("feature", [p.feature for p in shown])
     menus += _menu("generator", [p.generator for p in shown])
     places = {name: {one: str(i) for i, one in enumerate(_distinct(shown, name))} for name in ("feature", "generator")}
@@ -90,7 +114,7 @@ def gallery(results: Results, kind: str, numbers: "count[int]") -> str:
         )
         for figure in shown
     )
-    layout = {"distributions": "grid", "embeddings": "thirds"}.get(kind, "")
+    layout = LAYOUTS.get(kind, "")
     chooser = f'<div class="chooser">{menus}</div>' if menus else ""
     body = f'<div class="gallery" id="{html.escape(kind)}">{chooser}\n<div class="{layout}">\n{drawn}\n</div></div>'
     return section(title, f"<p>{about}</p>\n{body}")

@@ -25,6 +25,8 @@ h4 { margin: 1rem 0 .35rem; font-size: .925rem; overflow-wrap: anywhere; }
 .scores td, .scores thead th + th { padding-left: .75rem; }
 .matrix th:first-child { min-width: 7.5rem; }
 .scores tbody th { font-weight: 600; }
+.chart td { min-width: 3rem; }
+.chart th:first-child { position: sticky; left: 0; background: var(--paper); white-space: nowrap; }
 .what { display: block; font-weight: 400; color: var(--soft); font-size: .85em; }
 .interval { display: block; color: var(--soft); font-size: .85em; white-space: nowrap; }
 .absent { color: var(--soft); font-size: .85em; text-align: left; min-width: 9rem; max-width: 16rem; }

@@ -119,6 +119,9 @@ def _summary(scores: Sequence[Score]) -> str:
 
 
 def _far(score: Score) -> bool:
+    """Far worse than real against real, and not by chance: the interval does not hold what is perfect."""
+    if score.low <= 0 <= score.high:
+        return False
     floor, found = 0.0 if math.isnan(score.floor) else abs(score.floor), find_metric(score.metric)
     return found is not None and found.mark_beyond is not None and abs(score.value) - floor > found.mark_beyond
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from timediff.data.arrays import Floats
 from timediff.data.cohort import Cohort
-from timediff.data.schema import Schema
+from timediff.data.schema import Relation, Schema
 from timediff.sources.engines import Engine, Table
 from timediff.sources.extraction import Extraction, any_measured, apply, batches, columns, require_ids, to_resolution
 from timediff.sources.grid import Rule, average_ties, seconds, step_seconds, untied_to_steps
@@ -52,11 +52,12 @@ class MIMICSettings(CheckedSettings):
     age: float | None = None  # a patient is at least so old
     rule: Rule = "last"
     test: float = 0.25
+    relation: tuple[Relation, ...] = ()  # what holds between variables, such as systolic ≥ mean pressure
     extended: bool = False  # MIMIC-IV: with the paper's supplementary channels
 
     @property
     def schema(self) -> Schema:
-        return schema_of(self.variable, self.steps, self.step, self.test)
+        return schema_of(self.variable, self.steps, self.step, self.test, self.relation)
 
     def problems(self) -> list[str]:
         found = grid_problems(self.step, self.steps, self.variable) + beyond({"hours": self.hours}, 0, MOST_HOURS)

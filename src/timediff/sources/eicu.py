@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from timediff.data.cohort import Cohort
-from timediff.data.schema import Schema
+from timediff.data.schema import Relation, Schema
 from timediff.runtime.progress import Progress, silent
 from timediff.sources.base import Source, bundled
 from timediff.sources.engines import Engine, Table, connect
@@ -45,10 +45,11 @@ class EICUSettings(CheckedSettings):
     variable: tuple[EICUVariable, ...]
     rule: Rule = "last"
     test: float = 0.25
+    relation: tuple[Relation, ...] = ()  # what holds between variables, such as systolic ≥ mean pressure
 
     @property
     def schema(self) -> Schema:
-        return schema_of(self.variable, self.steps, self.step, self.test)
+        return schema_of(self.variable, self.steps, self.step, self.test, self.relation)
 
     def problems(self) -> list[str]:
         found = grid_problems(self.step, self.steps, self.variable) + beyond({"hours": self.hours}, 0, MOST_HOURS)

@@ -15,7 +15,7 @@ import numpy as np
 
 from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
-from timediff.data.schema import Schema
+from timediff.data.schema import Relation, Schema
 from timediff.errors import Problems, TimeDiffError, listed
 from timediff.runtime.progress import Progress, silent
 from timediff.sources import sql
@@ -56,10 +56,11 @@ class MEDSSettings(CheckedSettings):
     grace: float = 0.0  # or so many hours after it
     value: tuple[str, ...] = ("numeric_value",)  # the column with the values: the first of these that is there
     test: float = 0.25
+    relation: tuple[Relation, ...] = ()  # what holds between variables, such as systolic ≥ mean pressure
 
     @property
     def schema(self) -> Schema:
-        return schema_of(self.variable, self.steps, self.step, self.test)
+        return schema_of(self.variable, self.steps, self.step, self.test, self.relation)
 
     def problems(self) -> list[str]:
         found = [f"{key} lists no code; expected at least one" for key in ("start", "end") if not getattr(self, key)]

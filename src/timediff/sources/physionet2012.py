@@ -18,7 +18,7 @@ import pyarrow.csv as csv
 
 from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
-from timediff.data.schema import Feature, Schema, Split
+from timediff.data.schema import Feature, Relation, Schema, Split
 from timediff.errors import Problems, TimeDiffError
 from timediff.runtime.cell_values import cell, cells
 from timediff.runtime.progress import Progress, silent
@@ -76,6 +76,7 @@ class PhysioNet2012Settings(CheckedSettings):
     rule: Rule = "last"
     observed: bool = False  # drop stays that have no value at all on the grid, though they have other measurements
     test: float = 0.25
+    relation: tuple[Relation, ...] = ()  # what holds between variables, such as systolic ≥ mean pressure
 
     @property
     def width(self) -> int:
@@ -101,7 +102,7 @@ class PhysioNet2012Settings(CheckedSettings):
             static.append(Feature("set", "categorical", "static", classes=tuple(sets)))
         static.append(Feature("died", "binary", "static", role="label"))
         features = (*(variable.feature(self.rule) for variable in self.variable), *static)
-        return Schema(features, self.steps, self.step, Split(self.test, "died"))
+        return Schema(features, self.steps, self.step, Split(self.test, "died"), self.relation)
 
 
 @dataclass(frozen=True)

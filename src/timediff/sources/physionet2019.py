@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from timediff.data.arrays import Array
 from timediff.data.cohort import Cohort
-from timediff.data.schema import Feature, Schema, Split
+from timediff.data.schema import Feature, Relation, Schema, Split
 from timediff.errors import TimeDiffError
 from timediff.runtime.progress import Progress, silent
 from timediff.sources.base import Source, bundled, local
@@ -50,6 +50,7 @@ class PhysioNet2019Settings(CheckedSettings):
     variable: tuple[PhysioNet2019Variable, ...]
     rule: Rule = "last"  # rows are an hour apart, so it matters only for longer steps
     test: float = 0.25
+    relation: tuple[Relation, ...] = ()  # what holds between variables, such as systolic ≥ mean pressure
 
     @property
     def schema(self) -> Schema:
@@ -59,7 +60,7 @@ class PhysioNet2019Settings(CheckedSettings):
             Feature("sepsis", "binary", "static", role="label"),
         )
         temporal = (Feature(v.name, "continuous", unit=v.unit, bounds=self._bounds(v)) for v in self.variable)
-        return Schema((*temporal, *static), self.steps, self.step, Split(self.test, "sepsis"))
+        return Schema((*temporal, *static), self.steps, self.step, Split(self.test, "sepsis"), self.relation)
 
     @property
     def width(self) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 
 from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort, concatenate, table_writer
-from timediff.data.schema import Feature, Schema, Split
+from timediff.data.schema import Feature, Relation, Schema, Split
 from timediff.errors import TimeDiffError
 from timediff.runtime import seeding
 from timediff.runtime.files import new_folder
@@ -45,6 +45,7 @@ VITALS = (
     _vital("temperature", "°C", 31, 42, 0.1, 36.9, 0.35, 0.25, 0.12, 0.3, 0.66),
     _vital("spo2", "%", 60, 100, 1, 97.6, 1.2, 1.2, -1.1, -0.3, 0.08),
 )
+PRESSURES = (Relation("sbp", "mbp"), Relation("mbp", "dbp"), Relation("sbp", "dbp"))
 PERSISTENCE = 0.9  # of severity and of the fluctuations, from one hour to the next
 DEATH_INTERCEPT = -3.6  # about 13 % die
 BLOCK = 10_000  # stays simulated at a time
@@ -56,7 +57,8 @@ def schema(steps: int = 48, step: str = "1h") -> Schema:
         Feature("sex", "binary", "static", classes=("F", "M")),
         Feature("died", "binary", "static", role="label"),
     )
-    return Schema((*(vital.feature for vital in VITALS), *static), steps, step, Split(test=0.25, stratify="died"))
+    features = (*(vital.feature for vital in VITALS), *static)
+    return Schema(features, steps, step, Split(test=0.25, stratify="died"), PRESSURES)
 
 
 def simulate(stays: int, *, steps: int = 48, seed: int = 0, steps_per_hour: int = 1) -> Cohort:

@@ -101,7 +101,7 @@ def _extracted(
     if settings.hours is not None:
         rules[f"measured for at least {settings.hours:g} h"] = last - origin >= settings.hours * UNITS["h"]
     for feature in schema.static:
-        if feature.role is not None:
+        if feature.role not in (None, "event_time"):  # no time: no event was seen
             rules[f"a known {feature.name}"] = values[feature.name] == values[feature.name]  # NaN is not itself
     kept, dropped = apply(rules)
     chosen = {name: column[kept] for name, column in values.items()}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from timediff.data.schema import MOST_STEPS, Feature, Kind, Role, Schema, Scope, Split
+from timediff.data.schema import MOST_STEPS, Feature, Kind, Relation, Role, Schema, Scope, Split
 from timediff.sources.grid import Rule, rule_problems, step_problems, step_seconds
 from timediff.sources.setting_checks import MOST_HOURS, CheckedSettings, beyond, schema_problems
 from timediff.sources.variables import Limits
@@ -20,7 +20,7 @@ class TableFeature(Limits):
     from_: str | None = None  # its column in a wide table, its variable in a long one; the name unless given
     kind: Kind = "continuous"
     scope: Scope = "temporal"
-    role: str | None = None  # label, patient or order: the schema says so when it is none of them
+    role: str | None = None  # label, patient, order or event_time: the schema says so when it is none of them
     unit: str | None = None
     bounds: tuple[float, float] | None = None
     resolution: float | None = None
@@ -57,12 +57,14 @@ class TableSettings(CheckedSettings):
     missing: tuple[str, ...] = ()  # texts that mean "no value", besides an empty one
     separator: str = ","
     test: float = 0.25
+    relation: tuple[Relation, ...] = ()  # what holds between features, such as systolic ≥ mean pressure
 
     @property
     def schema(self) -> Schema:
         features = tuple(entry.feature for entry in self.feature)
         by_role = {str(feature.role): feature.name for feature in features}
-        return Schema(features, self.steps, self.step, Split(self.test, by_role.get("label"), by_role.get("patient")))
+        split = Split(self.test, by_role.get("label"), by_role.get("patient"))
+        return Schema(features, self.steps, self.step, split, self.relation)
 
     @property
     def width(self) -> int:

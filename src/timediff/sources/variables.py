@@ -9,7 +9,7 @@ from typing import Any
 
 import ibis
 
-from timediff.data.schema import Feature, Schema, Split
+from timediff.data.schema import Feature, Relation, Schema, Split
 
 COMPARISONS = {"above": operator.gt, "at_least": operator.ge, "below": operator.lt, "at_most": operator.le}
 NO_LIMITS = {"above": -inf, "at_least": -inf, "below": inf, "at_most": inf}
@@ -59,10 +59,13 @@ class VitalSign:
         return Feature(self.name, "continuous", unit=self.unit, bounds=self.bounds, resolution=self.resolution)
 
 
-def schema_of(variables: Sequence[VitalSign], steps: int, step: str, test: float) -> Schema:
+def schema_of(
+    variables: Sequence[VitalSign], steps: int, step: str, test: float, relations: tuple[Relation, ...] = ()
+) -> Schema:
     """Variables over time, the patient, and death as the label."""
     static = (
         Feature("patient", "categorical", "static", role="patient"),
         Feature("died", "binary", "static", role="label"),
     )
-    return Schema((*(v.feature for v in variables), *static), steps, step, Split(test, "died", "patient"))
+    features = (*(v.feature for v in variables), *static)
+    return Schema(features, steps, step, Split(test, "died", "patient"), relations)

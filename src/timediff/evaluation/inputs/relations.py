@@ -13,7 +13,7 @@ from itertools import permutations
 import numpy as np
 
 from timediff.data.arrays import Floats
-from timediff.evaluation.inputs.lattices import NEARLY_ALL, lattices, on_lattice
+from timediff.data.lattices import NEARLY_ALL, lattices, on_lattice
 
 SAME = "{a}"
 FORMS: Mapping[str, Callable[[Floats, Floats], Floats]] = {

@@ -60,7 +60,7 @@ def mode(values: Floats) -> Floats:
 
 
 def static_columns(cohort: Cohort, schema: Schema) -> tuple[Floats, list[str]]:
-    """Static values but the label, (N, D); a class of a categorical feature is a column; NaN = missing."""
+    """Static values but the outcomes, (N, D); a class of a categorical feature is a column; NaN = missing."""
     columns, names = [np.empty((len(cohort), 0))], []
     for feature in schema.static:
         if feature.role is not None:
@@ -104,8 +104,10 @@ class Inputs:
 
 
 def unlabelled(view: View) -> View:
-    """The view without the label: what is to be predicted must not be seen."""
-    return view if view.schema.label is None else view.without(view.schema.label.name)
+    """The view without the label and the time of the event: what is to be predicted must not be seen."""
+    for outcome in view.schema.outcomes:
+        view = view.without(outcome.name)
+    return view
 
 
 def _loose(kind: Kind, view: View, cohort: Cohort) -> Array:

@@ -4,6 +4,8 @@ Values are exact. Intervals are of a bootstrap over the stays of both cohorts; f
 Wasserstein distance it is taken on 512 quantiles where a feature has more different values than that.
 """
 
+from functools import partial
+
 import numpy as np
 
 from timediff.data.arrays import Array, Floats
@@ -12,15 +14,16 @@ from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.data.schema import Feature
 from timediff.errors import TimeDiffError
 from timediff.evaluation.case import Measurement
-from timediff.evaluation.metrics import dependence
+from timediff.evaluation.metrics import dependence, differences
+from timediff.evaluation.metrics.differences import Sample, apart, too_few, total_variation
 from timediff.evaluation.metrics.marginals import require_same_features
+from timediff.evaluation.metrics.survival import runs
 from timediff.evaluation.registry import Cost, Meaning, metric
 from timediff.evaluation.score import Score, unavailable
-from timediff.evaluation.statistics.bootstrap import centred_interval, interval
 from timediff.evaluation.statistics.resampling import Observations, Resampled, fractions, mean_gap, ratio
 from timediff.runtime import seeding
 
-GRID = 512  # points at which resampled distributions are compared
+distance, difference = partial(differences.distance, "fidelity"), partial(differences.difference, "fidelity")
 CONTINUOUS = ("ks", "wasserstein", "mean", "sd", "out_of_range")
 MISSINGNESS = ("missing", "runs", "missing_by_step")
 
@@ -113,7 +116,7 @@ def _numbers(feature: Feature) -> tuple[str, ...]:
 
 def _feature(feature: Feature, real: Resampled, synthetic: Resampled) -> list[Score]:
     r, s = Observations(real.cohort, feature), Observations(synthetic.cohort, feature)
-    if why := _too_few(r, s):
+    if why := too_few(r, s):
         values = ("frequencies",) if feature.discrete else CONTINUOUS
         scores = [unavailable("fidelity", what, why, feature=feature.name) for what in values]
     elif feature.discrete:
@@ -127,23 +130,12 @@ def _feature(feature: Feature, real: Resampled, synthetic: Resampled) -> list[Sc
     return scores
 
 
-def _too_few(real: Observations, synthetic: Observations) -> str:
-    for name, known in (("real", real), ("synthetic", synthetic)):
-        if known.stays == 0:
-            return f"all of its values are missing in the {name} cohort; {MIN_AGGREGATE} stays with a value are needed"
-        if known.stays < MIN_AGGREGATE:
-            return (
-                f"fewer than {MIN_AGGREGATE} stays have a value of it in the {name} cohort; {MIN_AGGREGATE} are needed"
-            )
-    return ""
-
-
 def _frequencies(feature: Feature, real: Resampled, r: Observations, synthetic: Resampled, s: Observations) -> Score:
     ours, theirs = (
         fractions(resampled.tally(known.stay, known.known.astype(np.int64), len(feature.classes)))
         for resampled, known in ((real, r), (synthetic, s))
     )
-    return distance("frequencies", _total_variation(ours, theirs), min(r.stays, s.stays), feature=feature.name)
+    return distance("frequencies", total_variation(ours, theirs), min(r.stays, s.stays), feature=feature.name)
 
 
 def _continuous(
@@ -152,45 +144,25 @@ def _continuous(
     n, name = min(r.stays, s.stays), feature.name
     shift, sd = float(r.known.mean()), float(r.known.std()) if np.ptp(r.known) > 0 else 0.0
 
-    pooled = np.sort(np.concatenate([r.known, s.known]))
-    every = points = np.unique(pooled)
-    if len(every) > GRID:
-        points = np.unique(pooled[np.linspace(0, len(pooled) - 1, GRID).astype(np.int64)])
-    exact = _apart(_cumulative(r.known, every), _cumulative(s.known, every), every)
-    resampled = _apart(
-        np.cumsum(fractions(real.tally(r.stay, np.searchsorted(points, r.known), len(points))), axis=1),
-        np.cumsum(fractions(synthetic.tally(s.stay, np.searchsorted(points, s.known), len(points))), axis=1),
-        points,
-    )
+    ks, wasserstein = apart(real, Sample(r.known, r.stay), synthetic, Sample(s.known, s.stay))
     low, high = feature.bounds or (float(r.known.min()), float(r.known.max()))
     slack = 1e-9 * max(abs(low), abs(high))  # 0.1 · 420 is not 42 to the last bit
     outside = s.observed & ((s.values < low - slack) | (s.values > high + slack))
     beyond = ratio(*synthetic.sums(np.stack([outside.sum(axis=1), s.observed.sum(axis=1)], axis=1)).T)
 
     scores = {
-        "ks": distance("ks", resampled[0], n, value=float(exact[0][0]), feature=name),
+        "ks": distance("ks", ks, n, feature=name),
         "out_of_range": distance("out_of_range", beyond, n, feature=name),
     }
     if sd > 0:
         (real_mean, real_sd), (mean, sd_synthetic) = _moments(real, r, shift, sd), _moments(synthetic, s, shift, sd)
         scores |= {
-            "wasserstein": distance("wasserstein", resampled[1] / sd, n, value=float(exact[1][0]) / sd, feature=name),
+            "wasserstein": distance("wasserstein", wasserstein / sd, n, feature=name),
             "mean": difference("mean", ratio(mean - real_mean, real_sd), n, feature=name),
             "sd": difference("sd", ratio(sd_synthetic, real_sd) - 1, n, feature=name),
         }
     why = "all of its values in the real cohort are the same, so there is no SD to measure by; two values are needed"
     return [scores.get(what) or unavailable("fidelity", what, why, feature=name) for what in CONTINUOUS]
-
-
-def _cumulative(values: Floats, points: Floats) -> Floats:
-    """Fraction of values up to each point, (1, points)."""
-    return np.searchsorted(np.sort(values), points, side="right")[None] / len(values)
-
-
-def _apart(real: Floats, synthetic: Floats, points: Floats) -> tuple[Floats, Floats]:
-    """Kolmogorov–Smirnov and Wasserstein distance of distribution functions that step at `points`, row by row."""
-    gap = np.abs(real - synthetic)
-    return gap.max(axis=1), (gap[:, :-1] * np.diff(points)).sum(axis=1)
 
 
 def _moments(resampled: Resampled, known: Observations, shift: float, sd: float) -> tuple[Floats, Floats]:
@@ -227,7 +199,7 @@ def _runs(feature: Feature, real: Resampled, r: Observations, synthetic: Resampl
     found = []
     for ours, theirs in ((r.missing, s.missing), (r.observed, s.observed)):
         if ours.any() and theirs.any():
-            found.append(_total_variation(_run_lengths(real, ours), _run_lengths(synthetic, theirs)))
+            found.append(total_variation(_run_lengths(real, ours), _run_lengths(synthetic, theirs)))
     if not found:
         why = "it is never observed in one cohort and always in the other, so no runs can be compared"
         return unavailable("fidelity", "runs", why, feature=feature.name)
@@ -237,29 +209,9 @@ def _runs(feature: Feature, real: Resampled, r: Observations, synthetic: Resampl
 
 def _run_lengths(resampled: Resampled, marked: Array) -> Floats:
     """Fractions of the lengths of runs of marked steps, (1 + bootstrap, L + 1)."""
-    edges = np.diff(marked.astype(np.int8), axis=1, prepend=0, append=0)
-    stay, start = np.nonzero(edges == 1)
-    _, end = np.nonzero(edges == -1)
-    return fractions(resampled.tally(stay, end - start, marked.shape[1] + 1))
-
-
-def _total_variation(real: Floats, synthetic: Floats) -> Floats:
-    out: Floats = np.abs(real - synthetic).sum(axis=1) / 2
-    return out
+    stay, length = runs(marked)
+    return fractions(resampled.tally(stay, length, marked.shape[1] + 1))
 
 
 def _stays(real: Resampled, synthetic: Resampled) -> int:
     return min(len(real.cohort), len(synthetic.cohort))
-
-
-def distance(what: str, statistics: Floats, n: int, *, feature: str, value: float | None = None) -> Score:
-    """A score that cannot be negative, from its statistics (1 + bootstrap,)."""
-    value = float(statistics[0]) if value is None else value
-    low, high = centred_interval(value, statistics[1:])
-    return Score("fidelity", what, value, feature=feature, n=n, low=low, high=high)
-
-
-def difference(what: str, statistics: Floats, n: int, *, feature: str) -> Score:
-    """A score with a sign: synthetic minus real."""
-    low, high = interval(statistics[1:])
-    return Score("fidelity", what, float(statistics[0]), feature=feature, n=n, low=low, high=high)

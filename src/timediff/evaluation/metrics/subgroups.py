@@ -47,7 +47,7 @@ def measure(given: Measurement) -> list[Score]:
 
 
 def _divides(feature: Feature) -> bool:
-    return feature.scope == "static" and feature.generated
+    return feature.scope == "static" and feature.role in (None, "label")
 
 
 def fidelity_by_group(

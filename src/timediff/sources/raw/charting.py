@@ -40,7 +40,8 @@ class Rows:
 def schema(names: Collection[str], steps: int, test: float) -> Schema:
     units = simulated.schema()
     vitals = [replace(units[name], bounds=VARIABLES[name].bounds) for name in names]
-    return Schema((*vitals, *STATIC), steps, "1h", Split(test=test, stratify="died", group="patient"))
+    relations = tuple(one for one in units.relations if {one.high, one.low} <= set(names))
+    return Schema((*vitals, *STATIC), steps, "1h", Split(test=test, stratify="died", group="patient"), relations)
 
 
 class Chart:

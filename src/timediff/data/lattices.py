@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from timediff.data.arrays import Array, Floats
 
+THIRD = 1 / 3
 # From coarse to fine. Thirds: a mean of three numbers.
 WORDS: Mapping[float, str] = {
     100.0: "hundreds",
@@ -18,7 +19,7 @@ WORDS: Mapping[float, str] = {
     2.0: "even numbers",
     1.0: "whole numbers",
     1 / 2: "halves",
-    1 / 3: "thirds",
+    THIRD: "thirds",
     1 / 4: "quarters",
     1 / 5: "fifths",
     1 / 10: "tenths",
@@ -32,9 +33,9 @@ NEARLY_ALL = 0.995
 
 def on_lattice(values: Array, step: float) -> npt.NDArray[np.bool_]:
     """Which values are multiples of `step`; of thirds, as they are recorded with two decimals. NaN is none."""
-    slack = 0.0051 if step == 1 / 3 else 1e-3 * step
-    away: npt.NDArray[np.bool_] = np.abs(values - np.rint(values / step) * step) <= slack
-    return away
+    slack = 0.0051 if step == THIRD else 1e-3 * step + 1e-7 * np.abs(values)  # also of what was once single precision
+    there: npt.NDArray[np.bool_] = np.abs(values - np.rint(values / step) * step) <= slack
+    return there
 
 
 def lattices(values: Floats) -> list[float]:
