@@ -148,8 +148,9 @@ class Sound:
             raise RuntimeError("the sampling was not interrupted")
 
     def _pair(self) -> None:
-        for seed, name in enumerate(("seen", "unseen", "made")):
-            write_cohort(self / name, 60, seed=seed)
+        write_cohort(self / "all", 120, seed=0)
+        self._call("split", "all", "seen", "unseen", "--test", "0.5")  # no patient is on both sides
+        write_cohort(self / "made", 60, seed=1)
 
     def _results(self) -> None:
         self._call("evaluate", "--train", "seen", "--test", "unseen", "--synthetic", "made", "--out", "results",

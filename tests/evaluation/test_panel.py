@@ -15,6 +15,7 @@ from timediff.evaluation.case import Case, Measurement
 from timediff.evaluation.classifiers import discriminators
 from timediff.evaluation.classifiers.held_out import OnHeldOut, worst
 from timediff.evaluation.classifiers.panel import Panel
+from timediff.evaluation.classifiers.tree_classifier import Trees
 from timediff.evaluation.metrics.discriminative import CLASSIFIERS, measure
 from timediff.evaluation.score import Score
 from timediff.evaluation.settings import EvaluationSettings
@@ -152,3 +153,13 @@ def test_what_lies_beyond_the_other_kind():
     assert worst([tested, OnHeldOut("paper", [-logits], [np.arange(4000)], is_real, 0)], CLASSIFIERS).note.endswith(
         "of a stay"
     )
+
+
+def test_a_column_without_a_value_is_no_obstacle():
+    rng = np.random.default_rng(0)
+    is_real = np.repeat([True, False], 60)
+    table = np.stack([np.where(is_real, 0.0, 3.0) + rng.normal(size=120), np.full(120, np.nan)], axis=1)
+    trees = Trees(table, is_real, np.arange(0, 120, 2), seed=0)
+    assert ((trees.logits(table[1::2]) > 0) == is_real[1::2]).mean() > 0.8
+    nothing = Trees(table[:, 1:], is_real, np.arange(120), seed=0)
+    assert (nothing.logits(table[:, 1:]) == 0).all()

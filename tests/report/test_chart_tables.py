@@ -23,7 +23,8 @@ CHARTS = Charts("1h", 2, 4, ["7"], [ABOUT], ["<hr>"], ["bpm"], [[["<i>", ""]]])
 
 def results(*names: str) -> Results:
     shown = [FigureData("charts", "charts", "Charts", CHARTS, generator=name) for name in names]
-    return Results(names, {name: [] for name in names}, {}, {}, figures=shown)
+    no_copies = [Score(metric, "share", 0.0, floor=0.0, floor_high=0.0) for metric in ("copies", "near_copies")]
+    return Results(names, dict.fromkeys(names, no_copies), {}, {}, figures=shown)
 
 
 def test_a_chart_has_a_row_a_feature_and_a_column_an_hour() -> None:
@@ -60,7 +61,7 @@ def test_charts_are_no_figure_of_a_gallery(tmp_path) -> None:
 
 def test_a_report_is_drawn_again_without_the_cohorts(tmp_path) -> None:
     train, test = simulate(200, steps=4, seed=0).split(test=0.4, seed=0)
-    settings = EvaluationSettings(only=("clinical",), bootstrap=5)
+    settings = EvaluationSettings(only=("copies", "near_copies", "clinical"), bootstrap=5)
     evaluate_to(tmp_path / "out", train, test, {"a": simulate(80, steps=4, seed=1)}, settings=settings)
     again = Results.read(tmp_path / "out")
     again.report(tmp_path / "again.html")

@@ -190,9 +190,9 @@ def test_the_worst_of_the_panel_decides_alone() -> None:
     verdict = looks_real(panel(auc(0.93, classifier="worst", note="trees")))
     assert verdict.grade == "poor"
     assert verdict.sentences[0] == (
-        "The best of 3 classifiers (trees) tells synthetic from real stays with AUC 0.930 (95 % interval 0.920 to "
-        "0.940); real against real 0.510 (95 % interval 0.500 to 0.520): 0.420 above the floor, more than the limit of "
-        "0.15."
+        "The best of 3 classifiers (trees on statistics of a stay) tells synthetic from real stays with AUC 0.930 "
+        "(95 % interval 0.920 to 0.940); real against real 0.510 (95 % interval 0.500 to 0.520): 0.420 above the "
+        "floor, more than the limit of 0.15."
     )
 
 

@@ -152,8 +152,8 @@ def _who(score: Score, scores: Sequence[Score]) -> str:
     if score.classifier != "worst":
         return classifier(score) or "the classifier"
     panel = {s.classifier: classifier(s) for s in _known(scores, "discriminative", "auc") if s.classifier != "worst"}
-    named = max((name for name in panel if name and name in score.note), key=len, default=None)
-    return f"the best of {len(panel)} classifiers ({panel[named] if named else score.note or 'not named'})"
+    named = [words for name, words in panel.items() if name and (name in score.note or words in score.note)]
+    return f"the best of {len(panel)} classifiers ({max(named, key=len, default=score.note or 'not named')})"
 
 
 def useful(scores: Sequence[Score]) -> Verdict:

@@ -77,8 +77,8 @@ class Panel:
                 from timediff.evaluation.classifiers import tree_classifier
 
                 stays = self.split("paper", number)
-                trees = tree_classifier.trained(table, self.is_real, np.concatenate(stays.pools), number)
-                self.logits[TREES][number] = trees.decision_function(table[stays.held_out])
+                trees = tree_classifier.Trees(table, self.is_real, np.concatenate(stays.pools), number)
+                self.logits[TREES][number] = trees.logits(table[stays.held_out])
                 if number == 0 and not self.given.floor:
                     rng = stream("evaluation", self.settings.seed, IMPORTANCE)
                     self.importances = tree_classifier.importances(trees, table, self.is_real, stays.held_out, rng)
@@ -96,8 +96,8 @@ class Panel:
         for number, group in enumerate(GROUPS):
             if columns := self.given.case.statistics.of_group(group):
                 table = self.table[:, columns]
-                trees = tree_classifier.trained(table, self.is_real, np.concatenate(stays.pools), 0)
-                self.by_group[group] = trees.decision_function(table[stays.held_out])
+                trees = tree_classifier.Trees(table, self.is_real, np.concatenate(stays.pools), 0)
+                self.by_group[group] = trees.logits(table[stays.held_out])
             progress(number + 1, len(GROUPS))
 
     def train(self, progress: Progress) -> None:

@@ -18,20 +18,32 @@ COLUMNS = 0.3  # fraction that each node may choose from: faster, and related st
 CANDIDATES = 40  # statistics whose importance is measured: those that tell most by themselves
 
 
-def trained(table: Floats, is_real: npt.NDArray[np.bool_], stays: Index, seed: int) -> HistGradientBoostingClassifier:
-    """Trees that tell real rows from synthetic ones, trained on these rows."""
-    trees = HistGradientBoostingClassifier(
-        max_iter=ITERATIONS,
-        learning_rate=RATE,
-        max_leaf_nodes=LEAVES,
-        max_features=COLUMNS,
-        early_stopping=True,
-        validation_fraction=VALIDATION,
-        n_iter_no_change=PATIENCE,
-        random_state=seed,
-    )
-    with threadpool_limits(1, user_api="openmp"):  # several are trained at a time, a core each
-        return trees.fit(table[stays], is_real[stays])
+class Trees:
+    """Trees that tell real rows of a table from synthetic ones."""
+
+    def __init__(self, table: Floats, is_real: npt.NDArray[np.bool_], stays: Index, seed: int) -> None:
+        """Trained on the rows of these stays; a column in which they have no value is left out."""
+        self.columns = np.flatnonzero(~np.isnan(table[stays]).all(axis=0))
+        self.trees = HistGradientBoostingClassifier(
+            max_iter=ITERATIONS,
+            learning_rate=RATE,
+            max_leaf_nodes=LEAVES,
+            max_features=COLUMNS,
+            early_stopping=True,
+            validation_fraction=VALIDATION,
+            n_iter_no_change=PATIENCE,
+            random_state=seed,
+        )
+        if len(self.columns):
+            with threadpool_limits(1, user_api="openmp"):  # several are trained at a time, a core each
+                self.trees.fit(table[stays][:, self.columns], is_real[stays])
+
+    def logits(self, rows: Floats) -> Floats:
+        """Positive for what looks real."""
+        if len(self.columns) == 0:
+            return np.zeros(len(rows))
+        with threadpool_limits(1, user_api="openmp"):
+            return np.asarray(self.trees.decision_function(rows[:, self.columns]), np.float64)
 
 
 def separation(values: Floats, is_real: npt.NDArray[np.bool_]) -> float:
@@ -44,7 +56,7 @@ def separation(values: Floats, is_real: npt.NDArray[np.bool_]) -> float:
 
 
 def importances(
-    trees: HistGradientBoostingClassifier,
+    trees: Trees,
     table: Floats,
     is_real: npt.NDArray[np.bool_],
     held_out: Index,
@@ -54,12 +66,12 @@ def importances(
     rows, truth = table[held_out], is_real[held_out]
     alone = [separation(column, truth) for column in rows.T]
     chosen = np.argsort(alone)[::-1][:CANDIDATES]
-    whole = _auc(trees.decision_function(rows), truth)
+    whole = _auc(trees.logits(rows), truth)
     lost = {}
     for column in chosen:
         shuffled = rows.copy()
         shuffled[:, column] = rng.permutation(shuffled[:, column])
-        lost[int(column)] = whole - _auc(trees.decision_function(shuffled), truth), alone[column]
+        lost[int(column)] = whole - _auc(trees.logits(shuffled), truth), alone[column]
     return lost
 
 

@@ -64,7 +64,10 @@ def interval_of_greatest(values: Floats, statistics: Floats, fraction: float = 0
     Every number gets an interval, so wide that all K hold at once in `fraction` of the resamples (the greatest
     deviation in standard errors decides). So the interval also holds of whichever number was chosen.
     """
-    deviations = statistics - np.nanmean(statistics, axis=0)
-    errors = np.maximum(np.nanstd(statistics, axis=0), 1e-12)
-    reach = float(np.nanquantile(np.nanmax(np.abs(deviations) / errors, axis=1), fraction))
+    known = statistics[~np.isnan(statistics).any(axis=1)]
+    if len(known) == 0 or np.isnan(values).any():
+        return math.nan, math.nan
+    deviations = known - known.mean(axis=0)
+    errors = np.maximum(known.std(axis=0), 1e-12)
+    reach = float(np.quantile(np.max(np.abs(deviations) / errors, axis=1), fraction))
     return float(np.max(values - reach * errors)), float(np.max(values + reach * errors))
