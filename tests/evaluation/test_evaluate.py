@@ -281,3 +281,16 @@ def test_evaluation_knows_nothing_of_reports_but_how_to_ask_for_one():
         if re.search(r"import.*timediff\.report|from timediff\.report", line)
     }
     assert asking == {("results.py", "from timediff.report.evaluation_page import write_report")}
+
+
+def test_what_is_measured_can_be_read_while_the_rest_is_measured(tmp_path):
+    seen, said = [], []
+
+    def look(done: int, total: int, **values: float) -> None:
+        file = tmp_path / ".out.parts" / "scores.csv"
+        seen.append({line.split(",")[1] for line in file.read_text().splitlines()[1:]} if file.exists() else set())
+
+    settings = EvaluationSettings(only=("copies", "nnaa"), bootstrap=5)
+    evaluate_to(tmp_path / "out", TRAIN, TEST, FRESH, settings=settings, progress=look, say=said.append)
+    assert {"copies"} in seen
+    assert [line.rpartition(", ")[0] for line in said] == ["synthetic: Exact copies", "synthetic: Nearest neighbours"]

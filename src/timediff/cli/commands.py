@@ -473,7 +473,9 @@ def evaluate(
         cohorts = {name: [read(path) for path in paths] for name, paths in given.items()}
     try:
         with bar("evaluating") as progress:
-            results = evaluate_to(out, seen, unseen, cohorts, settings=settings, resume=resume, progress=progress)
+            results = evaluate_to(
+                out, seen, unseen, cohorts, settings=settings, resume=resume, progress=progress, say=say
+            )
     except KeyboardInterrupt as stop:
         raise Stopped("stopped; the metrics so far are kept. Go on with the same command and --resume.") from stop
     console.print(scores_table(results))

@@ -27,13 +27,13 @@ from timediff.evaluation.figure_data import FigureData, cohort_figures
 from timediff.evaluation.leaks import leaks, refuse_leaks
 from timediff.evaluation.metrics.marginals import require_same_features
 from timediff.evaluation.registry import METRICS, Metric
-from timediff.evaluation.results import Results, read_score, write_score
+from timediff.evaluation.results import Results, read_score, scores_csv, write_score
 from timediff.evaluation.score import Score, combined, with_floors
 from timediff.evaluation.settings import EvaluationSettings
 from timediff.evaluation.single_stays import why_withheld
 from timediff.runtime.files import explained, locked, refuse_existing, write_atomically
 from timediff.runtime.parsing import Unreadable, read_json, read_text
-from timediff.runtime.progress import Progress, silent
+from timediff.runtime.progress import Progress, Say, silent, unheard
 from timediff.runtime.stored import restored
 
 FEWEST = 50  # stays in each cohort; below that no classifier can be trained
@@ -95,12 +95,13 @@ def evaluate(
     settings: EvaluationSettings | None = None,
     parts: Path | None = None,
     progress: Progress = silent,
+    say: Say = unheard,
     **changes: Any,
 ) -> Results:
     """Every metric; `synthetic` is one cohort, or one or several by name: those of one name differ by seed alone.
 
     `changes` are single settings, such as protocol="paper" or only=["nnaa"]. In the folder `parts` each finished metric
-    is kept, and taken from there when the same evaluation is called again.
+    is kept, and taken from there when the same evaluation is called again; scores.csv there has the scores so far.
     """
     settings = replace(settings or EvaluationSettings(), **{k: _tuple(v) for k, v in changes.items()})
     cohorts = _named(synthetic)
@@ -110,25 +111,33 @@ def evaluate(
     tasks = list(_tasks(case, cohorts))
     found = {(name, number): Measured() for name, several in cohorts.items() for number in range(len(several))}
     total, done = max(sum(task.cost for task in tasks), 1e-9), 0.0
-    for task in tasks:
-        measured = _kept(parts, task)
-        if measured is None:
-            measured = task.run(_within(progress, done, task.cost, total))
-            _keep(parts, task, measured)
-        whole = found.setdefault(task.of, Measured())
-        whole.scores.extend(measured.scores)
-        whole.figures.extend(measured.figures)
-        done += task.cost
-        progress(int(1000 * done / total), 1000)
 
     def floored(name: str, number: int, cohort: Cohort) -> list[Score]:
         floor = found.get((FLOOR, min(len(cohort), len(train))), Measured())
         return with_floors(found[name, number].scores, floor.scores)
 
-    scores_of = {
-        name: combined([floored(name, number, cohort) for number, cohort in enumerate(several)], worst=_worst_counts)
-        for name, several in cohorts.items()
-    }
+    def scores_so_far() -> dict[str, list[Score]]:
+        each = {
+            name: [floored(name, i, cohort) for i, cohort in enumerate(several)] for name, several in cohorts.items()
+        }
+        return {name: combined(several, worst=_worst_counts) for name, several in each.items()}
+
+    for task in tasks:
+        measured = _kept(parts, task)
+        if measured is None:
+            begun = time.monotonic()
+            measured = task.run(_within(progress, done, task.cost, total))
+            _keep(parts, task, measured)
+            say(f"{task.given.generator}: {task.metric.title}, {time.monotonic() - begun:.0f} s")
+        whole = found.setdefault(task.of, Measured())
+        whole.scores.extend(measured.scores)
+        whole.figures.extend(measured.figures)
+        done += task.cost
+        progress(int(1000 * done / total), 1000)
+        if parts is not None:
+            write_atomically(parts / "scores.csv", scores_csv(scores_so_far()))
+
+    scores_of = scores_so_far()
     return Results(
         generators=tuple(cohorts),
         scores=scores_of,
@@ -160,6 +169,7 @@ def evaluate_to(
     settings: EvaluationSettings | None = None,
     resume: bool = False,
     progress: Progress = silent,
+    say: Say = unheard,
 ) -> Results:
     """Evaluates and writes the folder `path`; what is finished waits in a hidden folder until all is there."""
     path, settings = Path(path), settings or EvaluationSettings()
@@ -174,7 +184,7 @@ def evaluate_to(
     with explained(path, kept=kept), locked(parts, path):
         refuse_existing(path)  # another process may have written it meanwhile
         _begin(parts, request, resume, path)
-        results = evaluate(train, test, synthetic, settings=settings, parts=parts, progress=progress)
+        results = evaluate(train, test, synthetic, settings=settings, parts=parts, progress=progress, say=say)
         results.write(path)
         shutil.rmtree(parts)
     return results

@@ -64,16 +64,7 @@ class Results:
 
     def to_csv(self) -> str:
         """One row a score."""
-        text = io.StringIO()
-        names = [f.name for f in fields(Score) if f.name != "std"]
-        writer = csv.writer(text)
-        writer.writerow(["generator", *(STORED.get(name, name) for name in names), "spread_judge", "spread_cohort"])
-        for generator in self.generators:
-            for score in self.scores[generator]:
-                row = [getattr(score, name) for name in names]
-                std = [score.std.get(what, "") for what in ("classifier", "cohort")]
-                writer.writerow([generator, *("" if _nothing(v) else v for v in row), *std])
-        return text.getvalue()
+        return scores_csv({name: self.scores[name] for name in self.generators})
 
     @staticmethod
     def read(path: str | Path, *, allow_edited: bool = False, say: Say = unheard) -> "Results":
@@ -125,6 +116,20 @@ class StoredResults:
         names = [one.name for one in self.generators]
         if len(set(names)) < len(names):
             raise ValueError("two generators have the same name")
+
+
+def scores_csv(scores: Mapping[str, Sequence[Score]]) -> str:
+    """One row a score, generator after generator."""
+    text = io.StringIO()
+    names = [f.name for f in fields(Score) if f.name != "std"]
+    writer = csv.writer(text)
+    writer.writerow(["generator", *(STORED.get(name, name) for name in names), "spread_judge", "spread_cohort"])
+    for generator, known in scores.items():
+        for score in known:
+            row = [getattr(score, name) for name in names]
+            std = [score.std.get(what, "") for what in ("classifier", "cohort")]
+            writer.writerow([generator, *("" if _nothing(v) else v for v in row), *std])
+    return text.getvalue()
 
 
 def write_score(score: Score) -> dict[str, Any]:
