@@ -98,7 +98,7 @@ def test_names_that_synthetic_cohorts_cannot_have(
 def test_names_may_hold_markup(run: Run, home: Path, tmp_path: Path) -> None:
     icu = home / "icu"
     given = [f"--train={icu}", f"--test={icu}", f"--synthetic=<b>[red]&={icu}"]
-    code, out, _ = run("evaluate", *given, f"--out={tmp_path / 'out'}", "--only=copies")
+    code, out, _ = run("evaluate", *given, f"--out={tmp_path / 'out'}", "--only=copies", "--protocol=paper")
     assert code == 0
     assert "<b>[red]&" in out
     page = (tmp_path / "out" / "report.html").read_text()

@@ -20,9 +20,11 @@ from typing import Any
 import numpy as np
 
 from timediff.data.cohort import Cohort
+from timediff.data.overlap import how_split
 from timediff.errors import TimeDiffError
 from timediff.evaluation.case import Case, Measurement
 from timediff.evaluation.figure_data import FigureData, cohort_figures
+from timediff.evaluation.leaks import leaks, refuse_leaks
 from timediff.evaluation.metrics.marginals import require_same_features
 from timediff.evaluation.registry import METRICS, Metric
 from timediff.evaluation.results import Results, read_score, write_score
@@ -127,7 +129,7 @@ def evaluate(
         scores=scores_of,
         settings=asdict(settings) | {"tsrtr_valid": len(train) <= settings.tsrtr_real},
         facts=_facts(case, cohorts, time.monotonic() - started),
-        warnings=_warnings(train, cohorts, scores_of),
+        warnings=_warnings(case, cohorts, scores_of),
         figures=[
             *(figure for name, several in cohorts.items() for figure in cohort_figures(test, several[0], name)),
             *(figure for name in cohorts for figure in found[name, 0].figures),
@@ -260,14 +262,15 @@ def _check(train: Cohort, test: Cohort, cohorts: Mapping[str, Sequence[Cohort]],
                 f"{name} has {cohort.schema.steps} steps and the test cohort {test.schema.steps}: "
                 "evaluate stays of one length, with --horizon N if need be."
             )
+    if settings.protocol == "strict":
+        refuse_leaks(train, test, cohorts)
 
 
-def _warnings(
-    train: Cohort, cohorts: Mapping[str, Sequence[Cohort]], scores: Mapping[str, Sequence[Score]]
-) -> list[str]:
-    found = []
+def _warnings(case: Case, cohorts: Mapping[str, Sequence[Cohort]], scores: Mapping[str, Sequence[Score]]) -> list[str]:
+    # The strict protocol has refused them.
+    found = [] if case.settings.protocol == "strict" else [f"{leak.what}." for leak in leaks(case.train, case.test)]
     for name, several in cohorts.items():
-        if any(_identical(train, cohort) for cohort in several):
+        if any(_identical(case.train, cohort) for cohort in several):
             found.append(f"{name} is identical to the training cohort: it is real data, not synthetic.")
             continue
         for score in scores[name]:
@@ -293,6 +296,7 @@ def _facts(case: Case, cohorts: Mapping[str, Sequence[Cohort]], seconds: float) 
     facts = {"training stays": f"{len(case.train):,}", "held-out stays": f"{len(case.test):,}"}
     for name, several in cohorts.items():
         facts[f"stays of {name}"] = " + ".join(f"{len(cohort):,}" for cohort in several)
+    facts["split"] = how_split(case.train, case.test)
     facts["grid"] = f"{case.test.schema.steps} steps of {case.test.schema.step}"
     facts["training data, SHA-256"] = case.train.digest()
     facts["held-out data, SHA-256"] = case.test.digest()
