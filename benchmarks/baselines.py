@@ -46,7 +46,7 @@ COHORTS = ("stocks", "energy")
 def row(cohort: str, preset: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """Fits, samples and scores one generator on one cohort, with one training seed."""
     torch.set_num_threads(2 if arguments.jobs == 1 else 1)
-    train, test = read_cohort(getattr(arguments, cohort)).split(seed=0)
+    train, test = read_cohort(getattr(arguments, cohort)).split(seed=0, by="random")  # as TimeGAN
     changes = dict(map(parse_assignment, arguments.set))
     model = generator(generator_of(preset))(settings=resolve(preset, assignments=changes))
     started = time.perf_counter()

@@ -75,6 +75,64 @@ def test_in_time_nothing_crosses_the_cut() -> None:
     assert len(left) == 100 - 25 - 23
 
 
+def series(count: int, length: int, seed: int = 0) -> Cohort:
+    """Windows of one long series, one a step, in any order."""
+    schema = Schema((Feature("x", "continuous"), Feature("start", "continuous", "static", role="order")), length)
+    start = np.random.default_rng(seed).permutation(count).astype(np.float64)
+    return Cohort(schema, np.arange(count), {"x": start[:, None] + np.arange(length)}, {"start": start})
+
+
+@settings(deadline=None)
+@given(st.integers(40, 400), st.integers(1, 24), st.floats(0.1, 0.6), st.integers(0, 99))
+def test_in_blocks_nothing_overlaps_and_the_fraction_is_near(windows: int, length: int, test: float, seed: int) -> None:
+    whole = series(windows * length, length)
+    left, right = whole.split(test, by="blocks", seed=seed)
+    steps = [set(part.series["x"].ravel()) for part in (left, right)]
+    assert steps[0]
+    assert steps[1]
+    assert not steps[0] & steps[1]
+    assert len(right) / (len(left) + len(right)) == pytest.approx(test, abs=0.15)
+    again = whole.split(test, by="blocks", seed=seed)
+    assert [part.stay_id.tolist() for part in again] == [part.stay_id.tolist() for part in (left, right)]
+
+
+def test_in_blocks_only_windows_that_touch_both_sides_are_dropped() -> None:
+    whole = series(4000, 24)
+    left, right = whole.split(0.2, by="blocks", seed=3)
+    kept = np.sort(np.concatenate([left.static["start"], right.static["start"]]))
+    cuts = (np.diff(kept) > 1).sum()
+    assert len(kept) == 4000 - 23 * cuts  # 23 windows of 24 steps cross an edge
+    assert 4 <= cuts <= 2 * 4  # a fifth of some twenty blocks, each with two edges
+
+
+def test_in_blocks_both_sides_cover_the_same_times() -> None:
+    """After a split in time even real data tell apart."""
+    for seed in range(5):
+        left, right = series(20_000, 24).split(0.25, by="blocks", seed=seed)
+        for part in (left, right):
+            quarters = np.bincount((part.static["start"] // 5000).astype(int), minlength=4)
+            assert quarters.min() > 0.05 * len(part)
+
+
+def test_in_blocks_the_seed_decides() -> None:
+    first, other = (set(series(2000, 10).split(by="blocks", seed=seed)[1].stay_id.tolist()) for seed in (0, 1))
+    assert first != other
+
+
+def test_in_blocks_windows_of_several_patients_are_refused(icu: Cohort) -> None:
+    features = (Feature("x", "continuous"), Feature("at", "continuous", "static", role="order"))
+    schema = Schema((*features, Feature("who", "categorical", "static", role="patient")), 2)
+    at, who = np.arange(100.0) % 50, np.arange(100) // 50
+    whole = Cohort(schema, np.arange(100), {"x": np.zeros((100, 2))}, {"at": at, "who": who})
+    with pytest.raises(TimeDiffError, match="has patients, who would be on both sides"):
+        whole.split(by="blocks")
+
+
+def test_a_series_too_short_for_blocks_is_refused() -> None:
+    with pytest.raises(TimeDiffError, match="no stay would be left for"):
+        series(10, 24).split(0.2, by="blocks")
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -83,6 +141,7 @@ def test_in_time_nothing_crosses_the_cut() -> None:
         ({"stratify": "age"}, "binary or categorical"),
         ({"group": "patient"}, "static feature"),
         ({"by": "time"}, "role = 'order'"),
+        ({"by": "blocks"}, "role = 'order'"),
         ({"test": 0.001}, "no stay would be left for test"),
     ],
 )

@@ -10,6 +10,7 @@ from conftest import same
 from helpers.data import DATA
 from timediff.data.cohort import read_cohort
 from timediff.data.describe import read_extraction
+from timediff.data.overlap import how_split
 from timediff.errors import TimeDiffError
 from timediff.sources.extraction import Extraction
 from timediff.sources.registry import resolve, source
@@ -40,7 +41,7 @@ def test_windows_of_the_real_series(name: str, file: str, windows: int, columns:
     extraction = extract(name, REAL)
     cohort, schema = extraction.cohort, extraction.cohort.schema
     assert (extraction.found, len(cohort), len(schema.temporal)) == (windows, windows, columns)
-    assert (schema.steps, schema.step, schema.split.test, schema.split.by) == (24, step, test, "random")
+    assert (schema.steps, schema.step, schema.split.test, schema.split.by) == (24, step, test, "blocks")
     assert cohort.stay_id.tolist() == list(range(windows))
     assert not any(np.isnan(values).any() for values in cohort.series.values())
     assert same(extract(name, REAL / file).cohort, cohort)
@@ -64,8 +65,11 @@ def test_energy_leaves_the_date_out() -> None:
 
 @real
 @pytest.mark.parametrize("name", ["stocks", "energy"])
-def test_a_split_in_time_shares_no_row(name: str) -> None:
+def test_a_split_in_blocks_or_in_time_shares_no_row(name: str) -> None:
     cohort = extract(name, REAL).cohort
+    blocks = cohort.split(seed=0)  # as their schema says
+    assert how_split(*blocks) == "in blocks of the series"
+    assert len(blocks[1]) == pytest.approx(cohort.schema.split.test * len(cohort), rel=0.1)
     train, test = cohort.split(by="time")
     assert train.static["start"].max() + 24 <= test.static["start"].min()
     assert len(test) == pytest.approx(cohort.schema.split.test * len(cohort), abs=1)

@@ -5,7 +5,7 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal, cast, get_args
 
 import typer
 
@@ -264,20 +264,23 @@ def split(
     group: Annotated[
         str | None, typer.Option(help="Keep stays with the same value together; the patient if not given.")
     ] = None,
-    by: Annotated[str | None, typer.Option(metavar="random|time", help="How; as the schema says if not given.")] = None,
+    by: Annotated[
+        str | None, typer.Option(metavar="random|time|blocks", help="How; as the schema says if not given.")
+    ] = None,
 ) -> None:
     """Split a cohort into training and test stays, by patient and stratified by the label."""
     from timediff.cli.console import say, waiting
     from timediff.data.cohort import read_cohort
+    from timediff.data.schema import SplitBy
     from timediff.errors import TimeDiffError
     from timediff.runtime.files import new_folder, require_new
 
     if train.resolve() == test.resolve():
         raise TimeDiffError("TRAIN and TEST are the same folder; give them two names.")
     require_new(train, test)
-    if by not in (None, "random", "time"):
-        raise TimeDiffError(f"--by is {by!r}; expected random or time.")
-    chosen = cast(Literal["random", "time"] | None, by)
+    if by is not None and by not in get_args(SplitBy):
+        raise TimeDiffError(f"--by is {by!r}; expected one of {', '.join(get_args(SplitBy))}.")
+    chosen = cast(SplitBy | None, by)
     with waiting(f"splitting {cohort}"):
         parts = read_cohort(cohort).split(fraction, seed=seed, stratify=stratify, group=group, by=chosen)
         with new_folder(train) as train_folder, new_folder(test) as test_folder:  # both, or neither

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,7 @@ import pyarrow.parquet as pq
 
 from timediff.data.arrays import Array, Floats
 from timediff.data.parquet import parquet_writer, read_parquet
-from timediff.data.schema import Schema
+from timediff.data.schema import Schema, SplitBy
 from timediff.data.tables import Arrays, series_table, static_table
 from timediff.errors import TimeDiffError
 from timediff.runtime.files import new_folder
@@ -98,7 +97,7 @@ class Cohort:
         seed: int = 0,
         stratify: str | None = None,
         group: str | None = None,
-        by: Literal["random", "time"] | None = None,
+        by: SplitBy | None = None,
     ) -> tuple["Cohort", "Cohort"]:
         """Training and test stays; what is not given is as the schema's [split] says."""
         from timediff.data.splitting import split

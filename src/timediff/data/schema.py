@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from timediff.errors import Problems, listed
 from timediff.runtime.parsing import parse_toml
@@ -13,6 +13,7 @@ from timediff.settings import toml
 Kind = Literal["continuous", "binary", "categorical"]
 Scope = Literal["temporal", "static"]
 Role = Literal["label", "patient", "order"]
+SplitBy = Literal["random", "time", "blocks"]
 
 FORMAT = 1
 MOST_STEPS = 1_000_000
@@ -132,7 +133,7 @@ class Split:
     test: float = 0.25
     stratify: str | None = None  # a static discrete feature; the label when there is one
     group: str | None = None  # stays with the same value stay together; the patient when there is one
-    by: Literal["random", "time"] = "random"
+    by: SplitBy = "random"
 
 
 @dataclass(frozen=True)
@@ -199,10 +200,10 @@ class Schema:
             found.append(f"grid.step is {self.step!r}; expected a duration such as '1h', '5min' or '1d'")
         if not 0 < self.split.test < 1:
             found.append(f"split.test is {self.split.test}; expected a fraction between 0 and 1")
-        if self.split.by not in ("random", "time"):
-            found.append(f"split.by is {self.split.by!r}; expected 'random' or 'time'")
-        if self.split.by == "time" and self.order is None:
-            found.append("split.by is 'time', which needs a feature with role = 'order'")
+        if self.split.by not in (known := get_args(SplitBy)):
+            found.append(f"split.by is {self.split.by!r}; expected one of {', '.join(known)}")
+        elif self.split.by != "random" and self.order is None:
+            found.append(f"split.by is {self.split.by!r}, which needs a feature with role = 'order'")
         for key in ("stratify", "group"):
             column = getattr(self.split, key)
             if column is not None and column not in {feature.name for feature in self.static}:

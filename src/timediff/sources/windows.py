@@ -59,7 +59,7 @@ class Windows(Source[WindowSettings]):
         features = tuple(Feature(name, "continuous") for name in series)
         order = Feature(START, "continuous", "static", role="order", resolution=1)
         cohort = Cohort(
-            Schema((*features, order), settings.window, settings.step, Split(settings.test)),
+            Schema((*features, order), settings.window, settings.step, Split(settings.test, by="blocks")),
             np.arange(windows),
             {name: sliding_window_view(values[::-1], settings.window)[:windows] for name, values in series.items()},
             {START: np.arange(windows, dtype=np.float64)},
