@@ -1,11 +1,12 @@
 """How good synthetic stays are: variants of the generator × training seeds, each scored by several classifiers.
 
     python benchmarks/quality.py TRAIN [--test TEST] [--variant "NAME; KEY=VALUE; …"]… [--seeds 3] [--classifiers 5]
-                                 [--split random|blocks|time] [--protocols strict paper] [--metrics discriminative nnaa] [--jobs 4] [--save FOLDER]
+                                 [--split random|blocks|time] [--protocols strict paper]
+                                 [--metrics discriminative nnaa] [--jobs 4] [--save FOLDER]
     python benchmarks/quality.py TRAIN [--test TEST] --saved FOLDER --metrics tstr
 
-TRAIN and TEST are cohort folders; without TEST, TRAIN is split as --split or else its schema says, seed 0. The keys of a
-variant are settings (`training.steps=4000`) or one of
+TRAIN and TEST are cohort folders; without TEST, TRAIN is split as --split or else its schema says, seed 0. The keys
+of a variant are settings (`training.steps=4000`) or one of
     preset=NAME       the preset that it starts from (fast), which also says which generator it is
     seconds=S         train as many updates as fit into S seconds, by the speed of a few first ones
     seeds=N           this variant with so many training seeds
