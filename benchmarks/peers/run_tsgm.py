@@ -1,6 +1,6 @@
 """tsgm's BetaVAE with the convolutional encoder and decoder of its zoo.
 
-    pip install torch==2.13.0 'tsgm[torch]==0.1.0' pandas pyarrow
+    pip install torch==2.13.0 'tsgm[torch]==0.1.0' 'pandas<3' pyarrow
     KERAS_BACKEND=torch python benchmarks/peers/run_tsgm.py DATA OUT.parquet
 
 As its tutorial does: each feature scaled, vae_conv5 with ten latent dimensions, Adam, 100 epochs in batches of 64. A
