@@ -1,6 +1,7 @@
 """MOSTLY AI in local mode: a table of stays and, linked to it, one of their hours.
 
     pip install torch==2.13.0 'mostlyai[local]==6.2.0' mostlyai-engine==2.7.3 mostlyai-qa==1.10.11
+    pip uninstall torchvision torchaudio    # where PyTorch is a CPU build: theirs are not, and then nothing imports
     python benchmarks/peers/run_mostlyai.py DATA OUT.parquet [--flexible-generation-off] [--home FOLDER]
 
 Default settings, as its documentation shows for a sequential data set. It recommends flexible generation off for
