@@ -5,11 +5,14 @@
 For the shapes of MIMIC-III and eICU (10,000 and 6,000 simulated stays, so that the preset takes 256 units a direction
 and batches of 512): stays a second of training, captured as a CUDA graph, with the RNN by cuDNN, launched piece by
 piece, and in float32; and of sampling, all network calls, stays brought back to their units (no file is written).
-`against_authors` divides by what the authors' code does on one H200 with its own settings (batch 32 accumulated twice,
-1,000 steps), measured once on 2026-11-16. Arithmetic counts the products of the network's matrices, twice as many
-operations as weights for each step of a stay and three times that to train; bytes are what the RNN's gates and states
-have to be written and read at the least, in half precision. Both are set against a product of two
-8192 × 8192 matrices in bfloat16 and a copy of 4 GB, measured in the same run.
+`paper` is our own preset of that name with the authors' settings (batch 32 accumulated twice, 1,000 network calls) in
+the same run, and `against_paper` the ratios to it. `against_authors` divides by what the authors' code did on one H200
+in a run of 2026-11-17 beside ours, which cannot be repeated from here (cited/authors-code-h200.json).
+
+Arithmetic counts the products of the network's matrices, twice as many operations as weights for each step of a stay
+and three times that to train; bytes are what the RNN's gates and states have to be written and read at the least, in
+half precision. Both are set against a product of two 8192 × 8192 matrices in bfloat16 and a copy of 4 GB, measured in
+the same run.
 """
 
 import argparse
@@ -20,6 +23,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -29,10 +33,9 @@ import timediff as td
 from timediff.generators.sampling import compute_batch
 from timediff.settings.resolve import resolve
 
-AUTHORS = {  # stays a second: training, sampling in batches of 100, sampling in batches of 2,000
-    "mimic3": (1802, 23.7, 393),
-    "eicu": (609, 5.3, 61),
-}
+CITED = Path(__file__).parent / "cited" / "authors-code-h200.json"
+THEIR_BATCHES = (100, 2000)  # stays sampled at once
+THEIR_CALLS = 1000
 STAYS = {"mimic3": 10_000, "eicu": 6_000}
 TRAINING = {
     "captured": {},
@@ -108,6 +111,35 @@ def sampling(model: td.TimeDiff, **options: Any) -> dict[str, Any]:
     }
 
 
+def paper(shape: str, seconds: float, batches: tuple[int, ...] = THEIR_BATCHES) -> dict[str, Any]:
+    """Our preset `paper`, of eICU's shape `paper-eicu`, whose settings are the authors'."""
+    preset = throughput.PAPER.get(shape, "paper")
+    model = throughput.untrained(preset, shape)
+    sampled = {batch: throughput.sampling(model, batch, seconds, steps=THEIR_CALLS) for batch in batches}
+    return {
+        "preset": preset,
+        "training": throughput.training(preset, shape, seconds),
+        "sampling": {f"batch {batch:,}": found for batch, found in sampled.items()},
+    }
+
+
+def ratios(training: float, sampling: float, slow: dict[str, Any]) -> dict[str, float]:
+    """How many times as fast as what `paper` found."""
+    found = {"training": training / slow["training"]["stays_per_second"]}
+    batches = slow["sampling"].items()
+    return found | {f"sampling, {batch}": sampling / one["stays_per_second"] for batch, one in batches}
+
+
+def authors(shape: str) -> dict[str, Any]:
+    """The cited figures of the authors' code, as `paper` would have found them."""
+    cited = json.loads(CITED.read_text())["shapes"][shape]
+    theirs = {name.removeprefix("theirs, "): rate for name, rate in cited["sampling"].items() if "theirs" in name}
+    return {
+        "training": {"stays_per_second": cited["training"]["theirs"]},
+        "sampling": {batch: {"stays_per_second": rate} for batch, rate in theirs.items()},
+    }
+
+
 def used(model: td.TimeDiff, stays_per_second: float, calls: int, backward: bool, limits: dict[str, float]) -> Any:
     """Arithmetic and bytes a second, and their fraction of what the GPU was seen to do."""
     network: Any = model.fitted.network
@@ -137,7 +169,7 @@ def shape_results(shape: str, seconds: float, limits: dict[str, float]) -> dict[
         for precision in (model.settings.sampling.precision, "tf32", "float32", "bfloat16")
     }
     rate, sampling_rate = (next(iter(found.values()))["stays_per_second"] for found in (trained, sampled))
-    authors = AUTHORS[shape]
+    published = paper(shape, seconds)
     return {
         "width": model.settings.model.hidden,
         "training": trained,
@@ -145,11 +177,9 @@ def shape_results(shape: str, seconds: float, limits: dict[str, float]) -> dict[
         "training_uses": used(model, rate, 1, True, limits),
         "sampling": sampled,
         "sampling_uses": used(model, sampling_rate, model.settings.sampling.steps or 0, False, limits),
-        "against_authors": {
-            "training": rate / authors[0],
-            "sampling, batch 100": sampling_rate / authors[1],
-            "sampling, batch 2,000": sampling_rate / authors[2],
-        },
+        "paper": published,
+        "against_paper": ratios(rate, sampling_rate, published),
+        "against_authors": ratios(rate, sampling_rate, authors(shape)),
     }
 
 
@@ -161,7 +191,7 @@ def main() -> None:
         raise SystemExit("this benchmark needs a GPU; benchmarks/throughput.py does not.")
     limits = ceilings()
     shapes = {}
-    for shape in AUTHORS:
+    for shape in STAYS:
         shapes[shape] = shape_results(shape, arguments.seconds, limits)
         print(json.dumps({shape: shapes[shape]}), file=sys.stderr, flush=True)  # should the rest be cut short
     results = {

@@ -1,11 +1,12 @@
 """How good synthetic stays are: variants of the generator × training seeds, each scored by several classifiers.
 
     python benchmarks/quality.py TRAIN [--test TEST] [--variant "NAME; KEY=VALUE; …"]… [--seeds 3] [--classifiers 5]
-                                 [--protocols strict paper] [--metrics discriminative nnaa] [--jobs 4] [--save FOLDER]
+                                 [--split random|blocks|time] [--protocols strict paper]
+                                 [--metrics discriminative nnaa] [--jobs 4] [--save FOLDER]
     python benchmarks/quality.py TRAIN [--test TEST] --saved FOLDER --metrics tstr
 
-TRAIN and TEST are cohort folders; without TEST, TRAIN is split as its schema says, seed 0. The keys of a variant are
-settings (`training.steps=4000`) or one of
+TRAIN and TEST are cohort folders; without TEST, TRAIN is split as --split or else its schema says, seed 0. The keys
+of a variant are settings (`training.steps=4000`) or one of
     preset=NAME       the preset that it starts from (fast), which also says which generator it is
     seconds=S         train as many updates as fit into S seconds, by the speed of a few first ones
     seeds=N           this variant with so many training seeds
@@ -116,7 +117,7 @@ Row = tuple[str, int, Facts]
 
 def cohorts(arguments: argparse.Namespace) -> tuple[Cohort, Cohort]:
     train = read_cohort(arguments.train)
-    return (train, read_cohort(arguments.test)) if arguments.test else train.split(seed=0)
+    return (train, read_cohort(arguments.test)) if arguments.test else train.split(seed=0, by=arguments.split)
 
 
 def drawn(variant: Variant, seed: int, folder: Path, arguments: argparse.Namespace) -> list[Job]:
@@ -212,6 +213,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("train", type=Path)
     parser.add_argument("--test", type=Path)
+    parser.add_argument("--split", choices=["random", "blocks", "time"], help="where there is no --test")
     parser.add_argument("--variant", action="append", metavar="NAME; KEY=VALUE; …")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--classifiers", type=int, default=5)

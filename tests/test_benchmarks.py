@@ -1,20 +1,85 @@
 """Benchmarks are run seldom; that they still fit the code is seen every time."""
 
+import ast
 import importlib
+import json
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
+
+
+OURS = ("data", "classifier", "run_timediff")  # of benchmarks/peers; the other scripts need other tools
+
+
+def says_how_it_is_run(path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> bool:
+    monkeypatch.syspath_prepend(str(path.parent))
+    monkeypatch.setattr(sys, "argv", [path.name, "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        importlib.import_module(path.stem).main()
+    return f"python {path.relative_to(FOLDER.parent)}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.py")))
 def test_every_benchmark_can_be_loaded_and_says_how_it_is_run(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert says_how_it_is_run(FOLDER / f"{name}.py", monkeypatch, capsys)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_our_scripts_of_the_comparison_can_be_loaded(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert says_how_it_is_run(FOLDER / "peers" / f"{name}.py", monkeypatch, capsys)
+
+
+@pytest.mark.parametrize("path", sorted((FOLDER / "peers").glob("run_*.py")), ids=lambda path: path.stem)
+def test_a_script_for_another_tool_says_how_it_is_installed_and_run(path: Path) -> None:
+    text = ast.get_docstring(ast.parse(path.read_text())) or ""
+    assert "pip install" in text
+    assert f"python benchmarks/peers/{path.name}" in text
+
+
+def test_the_stays_of_the_comparison_are_two_thousand_different_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER / "peers"))
+    chosen = importlib.import_module("data").chosen
+    assert len(set(chosen("train"))) == len(set(chosen("test"))) == 1000
+    assert not set(chosen("train")) & set(chosen("test"))
+
+
+def test_stays_of_other_lengths_are_put_on_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER / "peers"))
+    common = importlib.import_module("common")
+    table = pd.DataFrame({"RecordID": [1] * 50 + [2], **dict.fromkeys(common.VITALS, 1.0)})
+    found, right = common.on_the_grid(table)
+    assert found.groupby("RecordID").size().tolist() == [48, 48]
+    assert found.HR.notna().groupby(found.RecordID).sum().tolist() == [48, 1]
+    assert right == 0
+
+
+def test_the_paper_preset_is_timed_at_the_authors_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(FOLDER))
-    monkeypatch.setattr(sys, "argv", [f"{name}.py", "--help"])
-    with pytest.raises(SystemExit, match="0"):
-        importlib.import_module(name).main()
-    assert f"python benchmarks/{name}.py" in capsys.readouterr().out
+    gpu = importlib.import_module("gpu")
+    found = gpu.paper("mimic3", seconds=0.01, batches=(2,))
+    assert found["training"]["stays_an_update"] == 2 * 32
+    assert found["sampling"]["batch 2"]["calls"] == 1000
+    ratios = gpu.ratios(2 * found["training"]["stays_per_second"], 1.0, found)
+    assert ratios["training"] == pytest.approx(2)
+    assert ratios["sampling, batch 2"] > 0
+
+
+@pytest.mark.parametrize(("shape", "batches"), [("mimic3", ["batch 100", "batch 2,000"]), ("eicu", ["batch 100"])])
+def test_the_cited_ratios_to_the_authors_code_are_those_of_the_cited_rates(
+    shape: str, batches: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    gpu = importlib.import_module("gpu")
+    cited = json.loads(gpu.CITED.read_text())["shapes"][shape]
+    found = gpu.ratios(cited["training"]["fast"], cited["sampling"]["fast"], gpu.authors(shape))
+    assert found["training"] == pytest.approx(cited["training"]["ratio"], rel=0.01)
+    for batch in batches:
+        assert found[f"sampling, {batch}"] == pytest.approx(cited["sampling"][f"ratio, {batch}"], rel=0.01)

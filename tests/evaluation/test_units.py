@@ -15,7 +15,7 @@ from timediff.evaluation.registry import METRICS
 from timediff.evaluation.score import Score
 from timediff.evaluation.settings import EvaluationSettings
 from timediff.evaluation.statistics.bootstrap import bootstrap, interval, resample, resamples
-from timediff.evaluation.statistics.units import STRETCH, numbered, resampling_units, side_by_side
+from timediff.evaluation.statistics.units import STRETCH, blocks, numbered, resampling_units, side_by_side
 from timediff.sources.simulated import simulate
 
 
@@ -144,3 +144,13 @@ def test_groups_of_stays_keep_their_patients() -> None:
     cohort = with_patients(TEST, np.arange(120) // 2)
     counts = weighted(cohort.take(np.arange(0, 60)), 10, seed=0)
     np.testing.assert_array_equal(counts[:, ::2], counts[:, 1::2])
+
+
+def test_blocks_of_a_series_share_no_step() -> None:
+    windows = Schema((Feature("x", "continuous"), Feature("start", "continuous", "static", role="order")), steps=3)
+    start = np.array([20.0, 0, 1, 2, 11, 10, 21])
+    cohort = Cohort(windows, np.arange(7), {"x": np.zeros((7, 3))}, {"start": start})
+    assert blocks(cohort).tolist() == [0, 1, 1, 1, 2, 2, 0]
+    one = cohort.take(np.array([1, 2, 3]))  # of one run there is nothing to divide by but stretches
+    assert blocks(one).tolist() == resampling_units(one).tolist()
+    assert blocks(TEST).tolist() == list(range(120))

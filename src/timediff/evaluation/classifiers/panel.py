@@ -14,7 +14,7 @@ from timediff.evaluation.case import Measurement
 from timediff.evaluation.classifiers.discriminators import Architecture, network_logits, split
 from timediff.evaluation.classifiers.held_out import OnHeldOut, worst
 from timediff.evaluation.score import Score
-from timediff.evaluation.statistics.units import resampling_units, side_by_side
+from timediff.evaluation.statistics.units import blocks, resampling_units, side_by_side
 from timediff.runtime.progress import Progress, part
 from timediff.runtime.seeding import stream
 
@@ -33,6 +33,7 @@ class Panel:
     def __init__(self, given: Measurement, real: Cohort, synthetic: Cohort, words: Mapping[str, str]) -> None:
         self.given, self.settings, self.words = given, given.settings, words
         self.units = resampling_units(real), resampling_units(synthetic)
+        self.blocks = blocks(real), blocks(synthetic)  # none is both trained and tested on
         self.is_real = np.repeat([True, False], [len(real), len(synthetic)])
         self.networks: list[Callable[[Progress], None]] = []  # each trains one or some of them
         self.trees: list[Callable[[Progress], None]] = []
@@ -43,7 +44,7 @@ class Panel:
 
     def split(self, architecture: Architecture, repetition: int) -> "Repetition":
         """The same held-out stays for every classifier."""
-        return split(architecture, *self.units, self.settings.seed, repetition)
+        return split(architecture, *self.blocks, self.settings.seed, repetition)
 
     def add_network(
         self, architecture: Architecture, name: str, real: npt.NDArray[np.float32], cohort: npt.NDArray[np.float32]

@@ -17,7 +17,7 @@ from timediff.data.lattices import WORDS, lattices, on_lattice
 from timediff.data.schema import Feature
 from timediff.evaluation.inputs.relations import Relation, exact_relations, orders
 from timediff.evaluation.inputs.steps import Steps, correlation, deviation, divided, longest_run, mean
-from timediff.evaluation.statistics.units import resampling_units
+from timediff.evaluation.statistics.units import blocks
 from timediff.runtime.seeding import stream
 
 LEVELS, COURSE, DIGITS = "means, spreads, extremes", "changes and autocorrelation", "digits, repeats, distinct values"
@@ -109,7 +109,7 @@ class StayStatistics:
         }
         numbers = {f.name: temporal[f.name] for f in self.schema.temporal if not f.discrete}
         self.lattices = {name: lattices(values[~np.isnan(values)]) for name, values in numbers.items()}
-        whose = resampling_units(train)
+        whose = blocks(train)
         self.seed, self.stay_id = seed, train.stay_id
         self.half = stream("evaluation", seed, HALVES).permutation(whose.max() + 1)[whose] % 2  # (N,), 0 or 1
         self.occurring = {

@@ -21,6 +21,21 @@ def resampling_units(cohort: Cohort) -> Units:
     return np.arange(len(cohort))
 
 
+def blocks(cohort: Cohort) -> Units:
+    """The part of the cohort that each stay belongs to, (N,), such that no two parts share a step of a series.
+
+    Of windows: runs of windows that overlap. Where all of them are one run, and of other stays, as for resampling.
+    """
+    if cohort.schema.order is not None and len(cohort):
+        start, end = spans(cohort)
+        order = np.argsort(start, kind="stable")
+        run = np.empty(len(cohort), np.int64)
+        run[order] = np.concatenate([[0], np.cumsum(start[order][1:] >= np.maximum.accumulate(end[order])[:-1])])
+        if run.any():
+            return numbered(run)
+    return resampling_units(cohort)
+
+
 def numbered(names: Array) -> Units:
     """Units by number, in the order in which they first appear: stays with units of their own are 0, 1, 2, …"""
     _, first, unit = np.unique(names, return_index=True, return_inverse=True)

@@ -1,0 +1,45 @@
+"""SDV's PAR: one table of sequences, with age, sex and death as context columns.
+
+    pip install torch==2.13.0 sdv==2.0.0 pyarrow
+    python benchmarks/peers/run_sdv_par.py DATA OUT.parquet
+
+Default settings (128 epochs); 48 hours are asked for. Nulls go in and come out. PAR has no seed of its own: --seed
+sets those of PyTorch and NumPy.
+"""
+
+import common
+import pandas as pd
+import torch
+from sdv.metadata import Metadata
+from sdv.sequential import PARSynthesizer
+
+
+def main() -> None:
+    parser = common.parser(__doc__)
+    parser.add_argument("--epochs", type=int, default=128, help="fewer, to see that the script works")
+    arguments = parser.parse_args()
+    common.seed(arguments.seed)
+    torch.manual_seed(arguments.seed)
+    table = common.read(arguments)
+    stays = table.RecordID.nunique()
+    kinds = {name: {"sdtype": "numerical"} for name in [*common.VITALS, "hour", "Age"]}
+    kinds |= {name: {"sdtype": "categorical"} for name in ("Gender", "died")} | {"RecordID": {"sdtype": "id"}}
+    metadata = Metadata.load_from_dict(
+        {"tables": {"hours": {"columns": kinds, "sequence_key": "RecordID", "sequence_index": "hour"}}}
+    )
+    table = table[list(kinds)].astype(dict.fromkeys([*common.VITALS, "Age"], "float64"))
+
+    def fit() -> PARSynthesizer:
+        model = PARSynthesizer(metadata, context_columns=common.STATIC, epochs=arguments.epochs, cuda=False)
+        model.fit({"hours": table})
+        return model
+
+    def sample(model: PARSynthesizer) -> pd.DataFrame:
+        made = model.sample_sequences(num_sequences=stays, sequence_length=common.HOURS)
+        return next(iter(made.values())) if isinstance(made, dict) else made
+
+    common.run("SDV PAR", arguments, stays, fit, sample)
+
+
+if __name__ == "__main__":
+    main()
