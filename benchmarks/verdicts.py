@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from record_faults import FAULTS, with_series
+from planted.record_faults import FAULTS, with_series
 from timediff import Cohort, __version__, read_cohort
 from timediff.evaluation.evaluate import evaluate
 from timediff.evaluation.results import Results

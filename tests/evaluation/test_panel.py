@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from helpers.data import DATA
-from record_faults import off_the_lattice, relation_broken, repeats_removed, subgroup_dropped, with_series
+from planted.record_faults import off_the_lattice, relation_broken, repeats_removed, subgroup_dropped, with_series
 from timediff.data.cohort import Cohort
 from timediff.evaluation.case import Case, Measurement
 from timediff.evaluation.classifiers import discriminators
