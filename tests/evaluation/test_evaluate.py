@@ -1,6 +1,5 @@
 """An evaluation: the same numbers from every door, floors, several cohorts side by side, stopped and gone on with."""
 
-import importlib
 import json
 import math
 import re
@@ -16,6 +15,7 @@ from timediff.cli.commands import app
 from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
 from timediff.evaluation.case import Case
+from timediff.evaluation.classifiers import panel
 from timediff.evaluation.evaluate import evaluate, evaluate_to
 from timediff.evaluation.inputs.view import View
 from timediff.evaluation.metrics.nnaa import nnaa
@@ -197,18 +197,16 @@ def test_cohorts_of_different_schemas_say_which_features_differ():
 
 
 def test_the_papers_classifier_compares_with_training_stays_in_the_papers_protocol(monkeypatch):
-    from timediff.evaluation.classifiers import panel as module
-
     seen = []
 
-    class Recorded(module.Panel):
+    class Recorded(panel.Panel):
         def train(self, progress):
             seen.append((int(self.is_real.sum()), int((~self.is_real).sum())))
 
         def scores(self):
             return []
 
-    monkeypatch.setattr(module, "Panel", Recorded)
+    monkeypatch.setattr(panel, "Panel", Recorded)
     evaluate(TRAIN, TEST, FRESH, only=["discriminative"], protocol="paper")
     assert seen == [(len(TRAIN), len(TEST)), (len(TRAIN), len(TEST))]  # of FRESH as many as are held out
     seen.clear()
@@ -229,12 +227,12 @@ def test_a_floor_sees_as_many_stays_as_what_stands_beside_it(name, protocol, mon
 
     def sizes(given):
         if name == "discriminative":
-            kinds = []
-            module = importlib.import_module("timediff.evaluation.metrics.discriminative")
             with monkeypatch.context() as patched:
-                patched.setattr(module, "discriminative", lambda a, b, **_: kinds.append(min(len(a), len(b))) or [])
+                patched.setattr(panel.Panel, "train", lambda self, progress: kinds.append(self.is_real))
+                patched.setattr(panel.Panel, "scores", lambda self: [])
+                kinds = []
                 metric.measure(given)
-            return kinds
+            return [min(kind.sum(), (~kind).sum()) for kind in kinds]
         return len(given.test), len(given.cohort)
 
     monkeypatch.setitem(METRICS._parts, name, replace(metric, measure=noted))
