@@ -55,10 +55,10 @@ def test_noise_on_every_patient_is_a_copy_of_every_patient() -> None:
 
 
 def test_both_are_signs_of_a_leak_and_a_clean_cohort_is_none() -> None:
-    planted = joined(FRESH.take(np.arange(380)), jittered(TRAIN.take(np.arange(20)), 0.1))
-    cohorts = {"clean": FRESH, "planted": planted, "noised": jittered(TRAIN, 0.3)}
-    test = ICU.take(np.arange(725, 1525))  # enough to say that there is no leak
-    results = evaluate(TRAIN, test, cohorts, only=["copies", "near_copies", "nnaa", "mir"])
+    train, test = ICU.take(np.arange(725, 2325)), ICU.take(np.arange(2325, 3000))  # enough to say that there is no leak
+    planted = joined(FRESH.take(np.arange(380)), jittered(train.take(np.arange(20)), 0.1))
+    cohorts = {"clean": FRESH, "planted": planted, "noised": jittered(train.take(np.arange(400)), 0.3)}
+    results = evaluate(train, test, cohorts, only=["copies", "near_copies", "nnaa", "mir"])
     grades = {name: exposes(results.scores[name]).grade for name in cohorts}
     assert grades == {"clean": "good", "planted": "poor", "noised": "poor"}
     assert len(results.warnings) == 2
