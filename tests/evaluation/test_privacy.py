@@ -32,7 +32,7 @@ from timediff.evaluation.score import Score
 from timediff.evaluation.settings import EvaluationSettings
 from timediff.evaluation.statistics import neighbours
 from timediff.evaluation.statistics.bootstrap import bootstrap
-from timediff.evaluation.statistics.neighbour_sets import Stays
+from timediff.evaluation.statistics.neighbour_sets import StayRows
 from timediff.evaluation.statistics.neighbours import nearest, nearest_both
 from timediff.sources.simulated import simulate
 
@@ -355,7 +355,7 @@ def test_stays_of_one_patient_widen_the_intervals() -> None:
     def width(units: Rows) -> float:
         flags = np.repeat(train[::4], 4, axis=0) if units.max() < 399 else train
         copied_rows = np.where((np.arange(400) // 4 % 2 == 0)[:, None], flags, rows)
-        score = copied(flags, test, Stays(copied_rows, units))[0]
+        score = copied(flags, test, StayRows(copied_rows, units))[0]
         return score.high - score.low
 
     assert width(units) == pytest.approx(2 * width(np.arange(400)), rel=0.15)

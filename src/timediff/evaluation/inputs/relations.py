@@ -38,7 +38,7 @@ Columns = Mapping[str, Floats]  # features' values, arrays of one shape
 
 
 @dataclass(frozen=True)
-class Relation:
+class ExactRelation:
     """target = form(a, b), within a tolerance."""
 
     target: str
@@ -60,25 +60,25 @@ class Relation:
         return columns[self.target] - FORMS[self.form](columns[self.a], columns[self.b])
 
 
-def exact_relations(columns: Columns, rng: np.random.Generator) -> list[Relation]:
+def exact_relations(columns: Columns, rng: np.random.Generator) -> list[ExactRelation]:
     """The exact relations of training rows, the most frequent first."""
     rows = _sampled(columns, rng)
     tolerances = {name: _tolerance(values) for name, values in rows.items()}
     found = [(_holds(relation, rows), relation) for relation in _candidates(tolerances)]
-    kept: dict[frozenset[str], Relation] = {}  # of a relation and its inverse, one is enough
+    kept: dict[frozenset[str], ExactRelation] = {}  # of a relation and its inverse, one is enough
     for fraction, relation in sorted(found, key=lambda one: -one[0]):
         if fraction > 0:
             kept.setdefault(frozenset(relation.features), relation)
     return list(kept.values())
 
 
-def _candidates(tolerances: Mapping[str, float]) -> Iterator[Relation]:
+def _candidates(tolerances: Mapping[str, float]) -> Iterator[ExactRelation]:
     for target, a in permutations(tolerances, 2):
-        yield Relation(target, SAME, a, a, tolerances[target])
+        yield ExactRelation(target, SAME, a, a, tolerances[target])
     for target, a, b in permutations(tolerances, 3):
         for form in FORMS:
             if form != SAME and not (form in ALIKE and a > b):
-                yield Relation(target, form, a, b, tolerances[target])
+                yield ExactRelation(target, form, a, b, tolerances[target])
 
 
 def orders(columns: Columns, units: Mapping[str, str | None]) -> list[tuple[str, str]]:
@@ -114,7 +114,7 @@ def _tolerance(values: Floats) -> float:
     return 1e-6 * float(known.std())
 
 
-def _holds(relation: Relation, rows: Columns) -> float:
+def _holds(relation: ExactRelation, rows: Columns) -> float:
     """The fraction of rows that fulfil it; 0 where smoothness alone would explain as many."""
     residual = np.abs(relation.residual(rows))
     known = residual[~np.isnan(residual)]

@@ -15,7 +15,7 @@ from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
 from timediff.data.lattices import WORDS, lattices, on_lattice
 from timediff.data.schema import Feature
-from timediff.evaluation.inputs.relations import Relation, exact_relations, orders
+from timediff.evaluation.inputs.relations import ExactRelation, exact_relations, orders
 from timediff.evaluation.inputs.steps import Steps, correlation, deviation, divided, longest_run, mean
 from timediff.evaluation.statistics.units import blocks
 from timediff.runtime.seeding import stream
@@ -116,7 +116,7 @@ class StayStatistics:
             name: [Occurring.fit(values[self.half == half], whose[self.half == half]) for half in (0, 1)]
             for name, values in numbers.items()
         }
-        self.relations: list[Relation] = exact_relations(numbers, stream("evaluation", seed, SAMPLE))
+        self.relations: list[ExactRelation] = exact_relations(numbers, stream("evaluation", seed, SAMPLE))
         self.orders = orders(numbers, {name: self.schema[name].unit for name in numbers})
         self.regressions = _regressions(numbers)
         self.masks = Pattern.fit({name: ~np.isnan(values) for name, values in temporal.items()}) if temporal else None

@@ -10,7 +10,7 @@ from timediff.evaluation.case import Measurement
 from timediff.evaluation.registry import Meaning, metric
 from timediff.evaluation.score import Score, unavailable, with_floors
 from timediff.evaluation.statistics.bootstrap import bootstrap, interval, resample
-from timediff.evaluation.statistics.neighbour_sets import BOOTSTRAP, RESAMPLES, Stays, too_few
+from timediff.evaluation.statistics.neighbour_sets import BOOTSTRAP, RESAMPLES, StayRows, too_few
 from timediff.runtime.seeding import stream
 
 
@@ -29,13 +29,15 @@ from timediff.runtime.seeding import stream
     },
 )
 def measure(given: Measurement) -> list[Score]:
-    train, test, synthetic = (Stays.of(one, given.view) for one in (given.train, given.test, given.cohort))
+    train, test, synthetic = (StayRows.of(one, given.view) for one in (given.train, given.test, given.cohort))
     return copied(train, test, synthetic, seed=given.settings.seed)
 
 
-def copied(train: Array | Stays, test: Array | Stays, synthetic: Array | Stays, *, seed: int = 0) -> list[Score]:
+def copied(
+    train: Array | StayRows, test: Array | StayRows, synthetic: Array | StayRows, *, seed: int = 0
+) -> list[Score]:
     """The fraction of synthetic stays that equal a training stay; the floor is that of held-out stays."""
-    train, test, synthetic = map(Stays.each, (train, test, synthetic))
+    train, test, synthetic = map(StayRows.each, (train, test, synthetic))
     if why := too_few(train, test, synthetic):
         return [unavailable("copies", "share", why)]
     return with_floors([_score(train, synthetic, seed)], [_score(train, test, seed)])
@@ -46,7 +48,7 @@ def copies(train: Array, rows: Array) -> float:
     return float(_equal(train, rows).mean())
 
 
-def _score(train: Stays, stays: Stays, seed: int) -> Score:
+def _score(train: StayRows, stays: StayRows, seed: int) -> Score:
     copy, rng = _equal(train.rows, stays.rows), stream("evaluation", seed, BOOTSTRAP)
     rate = float(copy.mean())
 

@@ -18,7 +18,7 @@ from timediff.evaluation.statistics.neighbour_sets import (
     SUBSET,
     Distances,
     Parts,
-    Stays,
+    StayRows,
     members,
     rounded,
     too_few,
@@ -59,16 +59,16 @@ NUMBERS = ("f1", "tpr", "fpr", "auc", "no_leak_f1")
 )
 def measure(given: Measurement) -> list[Score]:
     settings, view = given.settings, given.case.scaled("minmax")
-    stays = (Stays.of(one, view) for one in (given.train, given.test, given.cohort))
+    stays = (StayRows.of(one, view) for one in (given.train, given.test, given.cohort))
     apart = given.case.apart
     scores = mir(*stays, apart=apart, threshold=settings.mir_threshold, seed=settings.seed, device=given.device)
     return scores if apart else [replace(score, note=score.note or NO_FLOOR) for score in scores]
 
 
 def mir(
-    train: Array | Stays,
-    test: Array | Stays,
-    synthetic: Array | Stays,
+    train: Array | StayRows,
+    test: Array | StayRows,
+    synthetic: Array | StayRows,
     *,
     apart: Parts | None = None,
     threshold: float = 0.08,
@@ -84,13 +84,13 @@ def mir(
     `apart` are two parts of the training stays (`Case.apart`). For the floor the attacker guesses who is in the first,
     and the second stands in for the synthetic stays; the other sets are cut to their sizes. Without, there is no floor.
     """
-    train, test, synthetic = map(Stays.each, (train, test, synthetic))
+    train, test, synthetic = map(StayRows.each, (train, test, synthetic))
     if why := too_few(train, test, synthetic):
         return [unavailable("mir", what, why) for what in NUMBERS]
     first, second = (train, synthetic) if apart is None else (train.take(part) for part in apart)
     size, generated = min(len(first), len(test)), min(len(second), len(synthetic))
 
-    def scores(seen: Stays, shown: Stays) -> list[Score]:
+    def scores(seen: StayRows, shown: StayRows) -> list[Score]:
         sets = (_cut(seen, size, seed), _cut(test, size, seed), _cut(shown, generated, seed))
         return _scores(*sets, threshold, seed, device)
 
@@ -99,12 +99,14 @@ def mir(
     return with_floors(scores(members(train, apart[0]), synthetic), scores(first, second))
 
 
-def _cut(stays: Stays, size: int, seed: int) -> Stays:
+def _cut(stays: StayRows, size: int, seed: int) -> StayRows:
     # Sets of one length in the same order: a cohort that is the training cohort is met stay by stay.
     return stays.take(stream("evaluation", seed, SUBSET).permutation(len(stays))[:size]) if len(stays) > size else stays
 
 
-def _scores(train: Stays, test: Stays, synthetic: Stays, threshold: float, seed: int, device: str) -> list[Score]:
+def _scores(
+    train: StayRows, test: StayRows, synthetic: StayRows, threshold: float, seed: int, device: str
+) -> list[Score]:
     from timediff.evaluation.statistics.neighbours import nearest
 
     members, others = (rounded(nearest(stays.rows, synthetic.rows, device=device)) for stays in (train, test))

@@ -18,7 +18,7 @@ from timediff.evaluation.statistics.neighbour_sets import (
     Distances,
     Parts,
     Sets,
-    Stays,
+    StayRows,
     members,
     rounded,
     subset,
@@ -75,16 +75,16 @@ NUMBERS = ("aa_train", "aa_test", "nnaa", "nearer_training", "real_apart", "synt
 )
 def measure(given: Measurement) -> list[Score]:
     settings = given.settings
-    stays = (Stays.of(one, given.view) for one in (given.train, given.test, given.cohort))
+    stays = (StayRows.of(one, given.view) for one in (given.train, given.test, given.cohort))
     apart = given.case.apart
     scores = nnaa(*stays, apart=apart, seed=settings.seed, repetitions=settings.repetitions, device=given.device)
     return scores if apart else [replace(score, note=score.note or NO_FLOOR) for score in scores]
 
 
 def nnaa(
-    train: Array | Stays,
-    test: Array | Stays,
-    synthetic: Array | Stays,
+    train: Array | StayRows,
+    test: Array | StayRows,
+    synthetic: Array | StayRows,
     *,
     apart: Parts | None = None,
     seed: int = 0,
@@ -97,7 +97,7 @@ def nnaa(
     `apart` are two parts of the training stays (`Case.apart`). For the floor the first are the training stays, and the
     second stand in for the synthetic ones; all sets are then as small as the smaller part. Without, there is no floor.
     """
-    train, test, synthetic = map(Stays.each, (train, test, synthetic))
+    train, test, synthetic = map(StayRows.each, (train, test, synthetic))
     if why := too_few(train, test, synthetic):
         return [unavailable("nnaa", what, why) for what in NUMBERS]
     sets = {"train": train, "test": test, "synthetic": synthetic}

@@ -20,20 +20,20 @@ Distances = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
-class Stays:
+class StayRows:
     """Stays as rows (`View.flat`), and the unit of each, with which it is resampled."""
 
     rows: Array
     units: Units
 
     @staticmethod
-    def of(cohort: Cohort, view: View) -> "Stays":
-        return Stays(view.flat(cohort), resampling_units(cohort))
+    def of(cohort: Cohort, view: View) -> "StayRows":
+        return StayRows(view.flat(cohort), resampling_units(cohort))
 
     @staticmethod
-    def each(rows: "Array | Stays") -> "Stays":
+    def each(rows: "Array | StayRows") -> "StayRows":
         """Rows of which each is a unit of its own, unless it is said otherwise."""
-        return rows if isinstance(rows, Stays) else Stays(rows, np.arange(len(rows)))
+        return rows if isinstance(rows, StayRows) else StayRows(rows, np.arange(len(rows)))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -43,20 +43,20 @@ class Stays:
         """Whether each is a unit of its own."""
         return bool(self.units.max(initial=-1) + 1 == len(self.units))
 
-    def take(self, index: Array) -> "Stays":
-        return Stays(self.rows[index], numbered(self.units[index]))
+    def take(self, index: Array) -> "StayRows":
+        return StayRows(self.rows[index], numbered(self.units[index]))
 
 
-Sets = Mapping[str, Stays]
+Sets = Mapping[str, StayRows]
 Parts = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]  # positions
 NO_FLOOR = f"no floor: it needs training stays enough for two parts of {FEWEST} that share no patient and no step."
 
 
-def subset(stays: Stays, size: int, rng: np.random.Generator) -> Stays:
+def subset(stays: StayRows, size: int, rng: np.random.Generator) -> StayRows:
     return stays if len(stays) == size else stays.take(rng.choice(len(stays), size, replace=False))
 
 
-def members(train: Stays, part: Array) -> Stays:
+def members(train: StayRows, part: Array) -> StayRows:
     """The training stays to compare with. Where stays come in units it is only the part of them in which units are
     whole, as they are in the test cohort: a random subset of all would thin them out, and lie further apart."""
     return train if train.single else train.take(part)
