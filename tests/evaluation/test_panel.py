@@ -155,11 +155,14 @@ def test_what_lies_beyond_the_other_kind():
     )
 
 
-def test_a_column_without_a_value_is_no_obstacle():
+def test_a_column_with_hardly_a_value_is_no_obstacle():
+    """Of a single value the validation rows may have it, and then scikit-learn has none to learn from."""
     rng = np.random.default_rng(0)
     is_real = np.repeat([True, False], 60)
-    table = np.stack([np.where(is_real, 0.0, 3.0) + rng.normal(size=120), np.full(120, np.nan)], axis=1)
+    rare = np.where(np.arange(120) == rng.permutation(120)[:30, None], 1.0, np.nan)  # 30 columns of one value each
+    table = np.stack([np.where(is_real, 0.0, 3.0) + rng.normal(size=120), np.full(120, np.nan), *rare], axis=1)
     trees = Trees(table, is_real, np.arange(0, 120, 2), seed=0)
     assert ((trees.logits(table[1::2]) > 0) == is_real[1::2]).mean() > 0.8
     nothing = Trees(table[:, 1:], is_real, np.arange(120), seed=0)
+    assert len(nothing.columns) == 0
     assert (nothing.logits(table[:, 1:]) == 0).all()

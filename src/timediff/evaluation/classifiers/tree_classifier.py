@@ -15,6 +15,7 @@ LEAVES = 12
 PATIENCE = 15  # iterations without a lower validation loss
 VALIDATION = 0.15  # fraction of the training stays
 COLUMNS = 0.3  # fraction that each node may choose from: faster, and related statistics share the work
+FEWEST = 20  # values in a column; scikit-learn fails if all of them are among the validation rows
 CANDIDATES = 40  # statistics whose importance is measured: those that tell most by themselves
 
 
@@ -22,8 +23,8 @@ class Trees:
     """Trees that tell real rows of a table from synthetic ones."""
 
     def __init__(self, table: Floats, is_real: npt.NDArray[np.bool_], stays: Index, seed: int) -> None:
-        """Trained on the rows of these stays; a column in which they have no value is left out."""
-        self.columns = np.flatnonzero(~np.isnan(table[stays]).all(axis=0))
+        """Trained on the rows of these stays; a column in which few of them have a value is left out."""
+        self.columns = np.flatnonzero((~np.isnan(table[stays])).sum(axis=0) >= FEWEST)
         self.trees = HistGradientBoostingClassifier(
             max_iter=ITERATIONS,
             learning_rate=RATE,
