@@ -5,7 +5,7 @@
 COHORT is a cohort folder of PhysioNet 2012 (the faults are of its features). Each pair takes three disjoint sets of
 --stays patients at random: one to train on, one held out, and one that is judged as if it were synthetic, as it is and
 with each fault. Of real stays every verdict but the best is a false alarm. A fault is named with what found it: the
-classifier of the panel whose AUC is the worst, and the scores of `clinical` that are marked.
+classifier of the panel whose AUC is the worst.
 """
 
 import argparse
