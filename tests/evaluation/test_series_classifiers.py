@@ -49,12 +49,13 @@ def quick(monkeypatch, iterations: int) -> None:
 # Side by side
 
 
-def some_repetitions(count: int) -> list[Repetition]:
-    """Different stays for each repetition, of 120."""
+def some_repetitions(count: int, *, unequal: bool = False) -> list[Repetition]:
+    """Different stays for each repetition, of 120; of patients, as many on each side only by chance."""
     found = []
     for r in range(count):
         order = np.random.default_rng(r).permutation(120)
-        found.append(Repetition((order[:40], order[40:80]), held_out=order[80:100], validation=order[100:]))
+        first, last = (40 - 13 * r, 80 + 7 * r) if unequal else (40, 80)
+        found.append(Repetition((order[:first], order[40:80]), held_out=order[last:100], validation=order[100:]))
     return found
 
 
@@ -83,6 +84,19 @@ def test_networks_side_by_side_are_those_one_after_the_other(recipe):
     ]
     np.testing.assert_allclose(ways[0], ways[1], rtol=1e-3, atol=1e-5)
     assert not np.allclose(ways[0][0], ways[0][1])
+
+
+def test_side_by_side_takes_repetitions_of_different_sizes():
+    recipe, series = Recipe(3, iterations=45, batch=30, patience=5), noise(120, 0)
+    settings = {"loss": series_classifiers.cross_entropy, "measure": series_classifiers.logit, "seed": 5}
+    stays = some_repetitions(3, unequal=True)  # two of them have a batch of 30, the third of fewer
+    ways = [
+        train_and_measure(recipe, series, series[:, -1:, :1], stays, side_by_side=way, **settings)
+        for way in (True, False)
+    ]
+    assert [len(one) for one in ways[0]] == [20, 13, 6]
+    for together, alone in zip(*ways, strict=True):
+        np.testing.assert_allclose(together, alone, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -90,21 +90,33 @@ def train_and_measure(
     data, wanted = (
         torch.from_numpy(array).to(device, torch.float32).transpose(0, 1).contiguous() for array in (series, targets)
     )
-    count = len(repetitions)
-    groups = [list(range(count))] if side_by_side else [[r] for r in range(count)]
+    groups = _alike(recipe, repetitions) if side_by_side else [[r] for r in range(len(repetitions))]
 
     def trained(number: int, progress: Progress) -> list[Floats]:
         group = groups[number]
         numbers = [first + r for r in group]
         trainer = _Trainer(recipe, data, wanted, [repetitions[r] for r in group], numbers, loss, seed)
         trainer.train(lambda iteration: progress(iteration, recipe.iterations))
-        return list(trainer.measured(np.stack([repetitions[r].held_out for r in group]), measure))
+        held_out = [repetitions[r].held_out for r in group]
+        longest = max(map(len, held_out))
+        found = trainer.measured(np.stack([np.resize(stays, longest) for stays in held_out]), measure)
+        return [own[: len(stays)] for own, stays in zip(found, held_out, strict=True)]
 
     if len(groups) == 1 or data.is_cuda:
         found = [trained(number, part(progress, number, len(groups))) for number in range(len(groups))]
     else:
         found = in_parallel(trained, len(groups), progress)
-    return [floats for some in found for floats in some]
+    by_number = dict(zip((r for group in groups for r in group), (own for some in found for own in some), strict=True))
+    return [by_number[r] for r in range(len(repetitions))]
+
+
+def _alike(recipe: Recipe, repetitions: Sequence[Repetition]) -> list[list[int]]:
+    """Which repetitions can train side by side: those whose batches, and validation stays, are as many."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for r, one in enumerate(repetitions):
+        batch = (min(recipe.batch, len(pool)) for pool in one.pools)
+        groups.setdefault((*batch, 0 if one.validation is None else len(one.validation)), []).append(r)
+    return list(groups.values())
 
 
 def in_parallel(work: Callable[[int, Progress], T], count: int, progress: Progress) -> list[T]:
