@@ -1,11 +1,12 @@
 """How often a verdict is wrong: on real stays in place of synthetic ones, and on real stays with planted faults.
 
-    python benchmarks/verdicts.py COHORT [--pairs 20] [--stays 600] [--repetitions 1] [--seconds S] [--out FILE]
+    python benchmarks/verdicts.py COHORT [--pairs 20] [--faults 5] [--stays 600] [--repetitions 1] [--out FILE]
 
-COHORT is a cohort folder of PhysioNet 2012 (the faults are of its features). Each pair takes three disjoint sets of
---stays patients at random: one to train on, one held out, and one that is judged as if it were synthetic, as it is and
-with each fault. Of real stays every verdict but the best is a false alarm. A fault is named with what found it: the
-classifier of the panel whose AUC is the worst.
+Each pair takes three disjoint sets of --stays patients at random: one to train on, one held out, and one that stands in
+for a synthetic cohort, as it is and, in the first --faults pairs, with each fault. Of real stays every verdict but the
+best is a false alarm; `false_alarms` has their rates, with exact 95 % intervals that take pairs for independent. The
+faults are of the features of PhysioNet 2012; for another COHORT give --faults 0. A fault is named with what found it:
+the classifier of the panel whose AUC is the worst.
 """
 
 import argparse
@@ -13,10 +14,12 @@ import json
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import beta
 
 from planted.record_faults import FAULTS, with_series
 from timediff import Cohort, __version__, read_cohort
@@ -26,7 +29,8 @@ from timediff.evaluation.settings import EvaluationSettings
 from timediff.report.verdicts import verdicts
 
 NOTHING = "nothing (real stays)"
-METRICS = ("copies", "near_copies", "nnaa", "mir", "discriminative", "clinical")
+METRICS = ("copies", "near_copies", "nnaa", "mir", "discriminative", "tstr")
+BEST, WORST = ("good", "no sign of a leak"), ("poor", "signs of a leak")
 
 
 def copied(train: Cohort, cohort: Cohort, fraction: float, noise: float, rng: np.random.Generator) -> Cohort:
@@ -52,10 +56,42 @@ def planted(train: Cohort, other: Cohort, seed: int) -> Mapping[str, Cohort]:
     return found
 
 
-def told_by(results: Results, name: str) -> str:
-    """The classifier whose AUC is the worst."""
-    (worst,) = (s for s in results.scores[name] if s.classifier == "worst" and s.what == "auc")
-    return worst.note.rpartition(": ")[2]
+def rate(count: int, of: int) -> dict[str, Any]:
+    """A fraction with its exact interval (Clopper and Pearson 1934)."""
+    low = beta.ppf(0.025, count, of - count + 1) if count else 0.0
+    high = beta.ppf(0.975, count + 1, of - count) if count < of else 1.0
+    return {"count": count, "of": of, "rate": count / of, "interval": [round(float(low), 4), round(float(high), 4)]}
+
+
+@dataclass
+class Tally:
+    """What was said of one kind of cohort."""
+
+    words: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # by question
+    found_by: Counter[str] = field(default_factory=Counter)  # the worst classifier
+    aucs: list[float] = field(default_factory=list)  # and its AUC
+
+    def add(self, results: Results, name: str) -> None:
+        for verdict in verdicts(results, name):
+            self.words[verdict.question][verdict.word] += 1
+        (worst,) = (s for s in results.scores[name] if s.classifier == "worst" and s.what == "auc")
+        self.found_by[worst.note.rpartition(": ")[2]] += 1
+        self.aucs.append(round(worst.value, 4))
+
+    def as_dict(self) -> dict[str, Any]:
+        words = {question: dict(counted) for question, counted in self.words.items()}
+        mean = round(float(np.mean(self.aucs)), 4)
+        return {"verdicts": words, "worst_auc": mean, "worst_auc_of_each": self.aucs, "found_by": dict(self.found_by)}
+
+    def false_alarms(self) -> dict[str, Any]:
+        """By question: how often real stays did not get the best word, and how often they got the worst."""
+        return {
+            question: {
+                "not the best": rate(sum(n for word, n in words.items() if word not in BEST), words.total()),
+                "the worst": rate(sum(words[word] for word in WORST), words.total()),
+            }
+            for question, words in self.words.items()
+        }
 
 
 def main() -> None:
@@ -64,52 +100,39 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--stays", type=int, default=600)
     parser.add_argument("--repetitions", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no pair after so long")
     parser.add_argument("--faults", type=int, default=5, help="pairs in which the faults are planted too")
     parser.add_argument("--out", type=Path, metavar="FILE")
     given = parser.parse_args()
 
-    cohort, started, pairs = read_cohort(given.cohort), time.monotonic(), 0
-    words: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-    tellers: dict[str, Counter[str]] = defaultdict(Counter)
-    aucs: dict[str, list[float]] = defaultdict(list)
+    cohort, started = read_cohort(given.cohort), time.monotonic()
+    tallies: defaultdict[str, Tally] = defaultdict(Tally)
     for seed in range(given.pairs):
-        if time.monotonic() - started > given.seconds:
-            break
         order = np.random.default_rng(seed).permutation(len(cohort))
-        sets = [cohort.take(order[i * given.stays : (i + 1) * given.stays]) for i in range(3)]
-        train, test, other = sets
+        train, test, other = (cohort.take(order[i * given.stays : (i + 1) * given.stays]) for i in range(3))
         cohorts = planted(train, other, seed) if seed < given.faults else {NOTHING: other}
         settings = EvaluationSettings.quick(
             repetitions=given.repetitions, seed=seed, only=METRICS, skip=(), device="cpu"
         )
         results = evaluate(train, test, cohorts, settings=settings)
         for name in cohorts:
-            for verdict in verdicts(results, name):
-                words[name][verdict.question][verdict.word] += 1
-            tellers[name][told_by(results, name)] += 1
-            aucs[name] += [s.value for s in results.scores[name] if s.classifier == "worst" and s.what == "auc"]
-        pairs += 1
-        print(f"{pairs} pairs, {time.monotonic() - started:.0f} s: {dict(words[NOTHING])}", flush=True)
-    table: dict[str, Any] = {
-        "command": f"python benchmarks/verdicts.py COHORT --pairs {given.pairs} --stays {given.stays} "
-        f"--repetitions {given.repetitions} --faults {given.faults}",
+            tallies[name].add(results, name)
+        print(f"{seed + 1} pairs, {time.monotonic() - started:.0f} s: {tallies[NOTHING].as_dict()}", flush=True)
+        text = json.dumps(stated(given, seed + 1, tallies), indent=1, ensure_ascii=False)
+        if given.out is not None:
+            given.out.write_text(text + "\n")  # what there is so far, should the run be stopped
+    print(text)
+
+
+def stated(given: argparse.Namespace, pairs: int, tallies: Mapping[str, Tally]) -> dict[str, Any]:
+    return {
+        "command": f"python benchmarks/verdicts.py {given.cohort.name} --pairs {pairs} --faults {given.faults} "
+        f"--stays {given.stays} --repetitions {given.repetitions}",
+        "date": time.strftime("%Y-%m-%d"),
         "version": __version__,
-        "stays": given.stays,
         "pairs": pairs,
-        "planted": {
-            name: {
-                "pairs": sum(tellers[name].values()),
-                "verdicts": {question: dict(counted) for question, counted in words[name].items()},
-                "worst_auc": float(np.mean(aucs[name])),
-                "told_by": dict(tellers[name]),
-            }
-            for name in words
-        },
+        "false_alarms": tallies[NOTHING].false_alarms(),
+        "planted": {name: tally.as_dict() for name, tally in tallies.items()},
     }
-    print(json.dumps(table, indent=1, ensure_ascii=False))
-    if given.out is not None:
-        given.out.write_text(json.dumps(table, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
