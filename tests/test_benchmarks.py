@@ -54,8 +54,9 @@ def test_the_stays_of_the_comparison_are_two_thousand_different_ones(monkeypatch
 def test_stays_of_other_lengths_are_put_on_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(FOLDER / "peers"))
     common = importlib.import_module("common")
-    table = pd.DataFrame({"RecordID": [1] * 50 + [2], **dict.fromkeys(common.VITALS, 1.0)})
-    found, right = common.on_the_grid(table)
+    train = common.Stays(pd.DataFrame({"RecordID": 1, "hour": range(48), "HR": 70.0, "Age": 50.0, "died": 0}))
+    assert (train.vitals, train.static, train.hours, len(train)) == (["HR"], ["Age", "died"], 48, 1)
+    found, right = train.on_the_grid(pd.DataFrame({"RecordID": [1] * 50 + [2], "HR": 1.0}))
     assert found.groupby("RecordID").size().tolist() == [48, 48]
     assert found.HR.notna().groupby(found.RecordID).sum().tolist() == [48, 1]
     assert right == 0

@@ -31,13 +31,14 @@ def main() -> None:
     arguments = parser.parse_args()
     common.seed(arguments.seed)
     torch.manual_seed(arguments.seed)
-    values = common.filled(common.read(arguments))
+    train = common.read(arguments)
+    values = train.filled
     mean, std = values.mean((0, 1)), values.std((0, 1))
     data = TSDataset(torch.tensor((values - mean) / std, dtype=torch.float32))
     name, kind = MODELS[arguments.model]
 
     def fit() -> torch.nn.Module:
-        model = kind(seq_len=common.HOURS, seq_dim=len(common.VITALS))
+        model = kind(seq_len=train.hours, seq_dim=len(train.vitals))
         trainer = Trainer(max_epochs=arguments.epochs, accelerator="cpu", logger=False, enable_checkpointing=False)
         trainer.fit(model, DataLoader(data, batch_size=BATCH, shuffle=True))
         return model
@@ -45,9 +46,9 @@ def main() -> None:
     def sample(model: torch.nn.Module) -> pd.DataFrame:
         counts = [min(AT_ONCE, len(values) - first) for first in range(0, len(values), AT_ONCE)]
         made = np.concatenate([model.sample(n_sample=count).cpu().numpy() for count in counts])
-        return common.as_table(made * std + mean)
+        return train.as_table(made * std + mean)
 
-    common.run(name, arguments, len(values), fit, sample)
+    common.run(name, arguments, train, fit, sample)
 
 
 if __name__ == "__main__":

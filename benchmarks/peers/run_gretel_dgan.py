@@ -23,12 +23,11 @@ def main() -> None:
     arguments = parser.parse_args()
     common.seed(arguments.seed)
     torch.manual_seed(arguments.seed)
-    table = common.read(arguments)
-    features = common.filled(table)
-    first = table.groupby("RecordID")[common.STATIC].first()
-    attributes = np.column_stack([first.Age, first.Gender == "M", first.died]).astype(np.float64)
+    train = common.read(arguments)
+    features, first = train.filled, train.first
+    attributes = np.column_stack([first.Age, first.Gender == "M", first.iloc[:, -1]]).astype(np.float64)
     config = DGANConfig(
-        max_sequence_len=common.HOURS,
+        max_sequence_len=train.hours,
         sample_len=6,
         batch_size=min(100, len(features)),
         epochs=arguments.epochs,
@@ -42,9 +41,9 @@ def main() -> None:
         return model
 
     def sample(model: DGAN) -> pd.DataFrame:
-        return common.as_table(np.asarray(model.generate_numpy(len(features))[1]))
+        return train.as_table(np.asarray(model.generate_numpy(len(features))[1]))
 
-    common.run("gretel DGAN", arguments, len(features), fit, sample)
+    common.run("gretel DGAN", arguments, train, fit, sample)
 
 
 if __name__ == "__main__":

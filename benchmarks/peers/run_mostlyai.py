@@ -29,9 +29,8 @@ def main() -> None:
     arguments = parser.parse_args()
     common.seed(arguments.seed)
     torch.manual_seed(arguments.seed)
-    table = common.read(arguments)
-    stays = table.groupby("RecordID", as_index=False)[common.STATIC].first()
-    hours = table[["RecordID", "hour", *common.VITALS]]
+    train = common.read(arguments)
+    stays, hours = train.first.reset_index(), train.table[["RecordID", "hour", *train.vitals]]
     settings: dict[str, Any] = {"enable_model_report": arguments.reports}
     if arguments.flexible_generation_off:
         settings["enable_flexible_generation"] = False
@@ -53,7 +52,7 @@ def main() -> None:
             return made.sort_values(["RecordID", "hour"], kind="stable")
 
         name = "MOSTLY AI, flexible generation off" if arguments.flexible_generation_off else "MOSTLY AI"
-        common.run(name, arguments, len(stays), fit, sample)
+        common.run(name, arguments, train, fit, sample)
 
 
 if __name__ == "__main__":

@@ -20,25 +20,27 @@ def main() -> None:
     arguments = parser.parse_args()
     common.seed(arguments.seed)
     torch.manual_seed(arguments.seed)
-    table = common.read(arguments)
-    stays = table.RecordID.nunique()
-    kinds = {name: {"sdtype": "numerical"} for name in [*common.VITALS, "hour", "Age"]}
-    kinds |= {name: {"sdtype": "categorical"} for name in ("Gender", "died")} | {"RecordID": {"sdtype": "id"}}
+    train = common.read(arguments)
+    numbers = [*train.vitals, "Age"]
+    kinds = {name: {"sdtype": "numerical"} for name in [*numbers, "hour"]}
+    kinds |= {name: {"sdtype": "categorical"} for name in train.static if name != "Age"} | {
+        "RecordID": {"sdtype": "id"}
+    }
     metadata = Metadata.load_from_dict(
         {"tables": {"hours": {"columns": kinds, "sequence_key": "RecordID", "sequence_index": "hour"}}}
     )
-    table = table[list(kinds)].astype(dict.fromkeys([*common.VITALS, "Age"], "float64"))
+    table = train.table[list(kinds)].astype(dict.fromkeys(numbers, "float64"))
 
     def fit() -> PARSynthesizer:
-        model = PARSynthesizer(metadata, context_columns=common.STATIC, epochs=arguments.epochs, cuda=False)
+        model = PARSynthesizer(metadata, context_columns=train.static, epochs=arguments.epochs, cuda=False)
         model.fit({"hours": table})
         return model
 
     def sample(model: PARSynthesizer) -> pd.DataFrame:
-        made = model.sample_sequences(num_sequences=stays, sequence_length=common.HOURS)
+        made = model.sample_sequences(num_sequences=len(train), sequence_length=train.hours)
         return next(iter(made.values())) if isinstance(made, dict) else made
 
-    common.run("SDV PAR", arguments, stays, fit, sample)
+    common.run("SDV PAR", arguments, train, fit, sample)
 
 
 if __name__ == "__main__":

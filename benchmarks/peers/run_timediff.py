@@ -14,22 +14,22 @@ import torch
 from timediff import Cohort, Feature, Schema, TimeDiff, __version__
 from timediff.settings.resolve import parse_assignment
 
+RESOLUTIONS = {"GCS": 1.0}
 
-def as_cohort(table: pd.DataFrame) -> Cohort:
-    first = table.groupby("RecordID").first()
-    features = [
-        Feature(name, "continuous", "temporal", resolution=1.0 if name == "GCS" else None) for name in common.VITALS
-    ]
+
+def as_cohort(stays: common.Stays) -> Cohort:
+    first, label = stays.first, stays.static[-1]
+    features = [Feature(name, "continuous", "temporal", resolution=RESOLUTIONS.get(name)) for name in stays.vitals]
     features += [
-        Feature("Age", "continuous", "static", resolution=1.0),
+        Feature("Age", "continuous", "static", resolution=None if (first.Age % 1).any() else 1.0),
         Feature("Gender", "binary", "static", classes=("F", "M")),
-        Feature("died", "binary", "static", role="label", classes=(0, 1)),
+        Feature(label, "binary", "static", role="label", classes=(0, 1)),
     ]
-    static = {"Age": first.Age, "Gender": first.Gender == "M", "died": first.died}
+    static = {"Age": first.Age, "Gender": first.Gender == "M", label: first[label]}
     return Cohort(
-        Schema(tuple(features), common.HOURS),
+        Schema(tuple(features), stays.hours),
         np.arange(len(first)),
-        {name: table[name].to_numpy(np.float64).reshape(-1, common.HOURS) for name in common.VITALS},
+        dict(zip(stays.vitals, np.moveaxis(stays.series, -1, 0), strict=True)),
         {name: column.to_numpy(np.float64) for name, column in static.items()},
     )
 
@@ -40,15 +40,16 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    train = as_cohort(common.read(arguments))
+    stays = common.read(arguments)
+    train = as_cohort(stays)
     model = TimeDiff("fast", assignments=dict(map(parse_assignment, arguments.set)))
 
     def sample(fitted: TimeDiff) -> pd.DataFrame:
         made = fitted.sample(len(train), seed=arguments.seed + 1)
-        return common.as_table(np.stack([made.series[name] for name in common.VITALS], axis=-1))
+        return stays.as_table(np.stack([made.series[name] for name in stays.vitals], axis=-1))
 
     facts = {"version": __version__, "seed": arguments.seed, "threads": arguments.threads}
-    common.run("TimeDiff", arguments, len(train), lambda: model.fit(train, seed=arguments.seed), sample, **facts)
+    common.run("TimeDiff", arguments, stays, lambda: model.fit(train, seed=arguments.seed), sample, **facts)
 
 
 if __name__ == "__main__":

@@ -27,12 +27,13 @@ def main() -> None:
     arguments = parser.parse_args()
     common.seed(arguments.seed)
     keras.utils.set_random_seed(arguments.seed)
-    values = common.filled(common.read(arguments))
+    train = common.read(arguments)
+    values = train.filled
     scaler = tsgm.utils.TSFeatureWiseScaler()
     scaled = scaler.fit_transform(values).astype(np.float32)
 
     def fit() -> keras.Model:
-        parts = tsgm.models.zoo["vae_conv5"](common.HOURS, len(common.VITALS), LATENT)
+        parts = tsgm.models.zoo["vae_conv5"](train.hours, len(train.vitals), LATENT)
         model = tsgm.models.cvae.BetaVAE(parts.encoder, parts.decoder)
         model.compile(optimizer=keras.optimizers.Adam())
         model.fit(scaled, epochs=arguments.epochs, batch_size=BATCH, verbose=0)
@@ -40,9 +41,9 @@ def main() -> None:
 
     def sample(model: keras.Model) -> pd.DataFrame:
         made = keras.ops.convert_to_numpy(model.generate(len(values)))
-        return common.as_table(scaler.inverse_transform(made))
+        return train.as_table(scaler.inverse_transform(made))
 
-    common.run("tsgm BetaVAE", arguments, len(values), fit, sample)
+    common.run("tsgm BetaVAE", arguments, train, fit, sample)
 
 
 if __name__ == "__main__":
