@@ -188,7 +188,9 @@ class Cascade(Process):
         return lambda x, sigma: preconditioned(x, sigma).values
 
     def _output(self, output: Tensor) -> NetworkOutput:
-        return NetworkOutput(output[..., : self.continuous].float(), output[..., self.continuous :])
+        # One split and not two slices, whose gradients would each be as wide as the output.
+        values, start = output.split([self.continuous, output.shape[-1] - self.continuous], dim=-1)
+        return NetworkOutput(values.float(), start)
 
 
 def _ticking(network: Denoiser, tick: Callable[[], None]) -> Denoiser:
