@@ -1,11 +1,15 @@
 """Speed of this working tree beside an earlier version, in one run.
 
     python benchmarks/regression.py EARLIER [--shapes mimic3 eicu] [--rounds 3] [--seconds 4] [--out RESULT.json]
+    python benchmarks/regression.py EARLIER --operations [--out RESULT.json]
 
 EARLIER is a revision, or a folder that holds its files. The speed of a shared machine drifts by more than a change
 should cost, so figures of two days cannot be compared. Here the two versions take turns, each by its own
 `benchmarks/throughput.py` (with a GPU by its `benchmarks/gpu.py`, the preset `fast` alone) and in a process of its own,
 and the median of the rounds' ratios is what counts. Both use the environment that this script runs in.
+
+--operations counts instead what PyTorch is asked to do, which no noise can change: operations of one update and of
+one sampling, and the numbers that they make (views make none). It runs on a CPU, and says nothing of kernels.
 """
 
 import argparse
@@ -38,21 +42,62 @@ model = gpu.td.TimeDiff(settings=gpu.resolve("fast", assignments={"training.step
 found = {"training, fast": training, "sampling, fast": gpu.sampling(model)}
 print(json.dumps({name: one["stays_per_second"] for name, one in found.items()}))
 """
+OPERATIONS = """
+import collections, json, warnings
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+import timediff as td
+
+class Counted(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.found = collections.Counter()
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        self.found["operations"] += 1
+        if isinstance(result, torch.Tensor) and not function.is_view:
+            self.found["numbers made"] += result.numel()
+        return result
+
+def fitted(preset, updates):
+    changes = {"training.steps": updates, "training.batch": 64, "training.validation": 0.0}
+    model = td.TimeDiff(preset, assignments=changes)
+    with Counted() as counted:
+        model.fit(cohort, seed=0)
+    return model, counted.found
+
+warnings.simplefilter("ignore")
+cohort = td.simulate(300, steps=25, seed=0)
+rows = {}
+for preset, calls in (("paper", 20), ("fast", 72)):
+    model, two = fitted(preset, 2)
+    _, three = fitted(preset, 3)
+    rows["training, " + preset] = {name: three[name] - two[name] for name in two}
+    with Counted() as counted:
+        model.sample(50, seed=1, steps=calls)
+    rows["sampling, " + preset] = dict(counted.found)
+print(json.dumps(rows))
+"""
+
+
+def operations(tree: Path) -> dict[str, dict[str, int]]:
+    """Operations and numbers made, by what was counted."""
+    found: dict[str, dict[str, int]] = json.loads(printed(tree, OPERATIONS, CUDA_VISIBLE_DEVICES=""))
+    return found
 
 
 def speeds(tree: Path, shape: str, seconds: float) -> dict[str, float]:
     """Stays a second, by what was measured."""
-    path = os.pathsep.join([str(tree / "src"), str(tree / "benchmarks")])
     measure = ON_GPU if torch.cuda.is_available() else ON_CPU
-    printed = subprocess.run(
-        [sys.executable, "-c", measure, shape, str(seconds)],
-        env={**os.environ, "PYTHONPATH": path},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    found: dict[str, float] = json.loads(printed.stdout)
+    found: dict[str, float] = json.loads(printed(tree, measure, shape, str(seconds)))
     return found
+
+
+def printed(tree: Path, code: str, *arguments: str, **environment: str) -> str:
+    """What this code prints, run by the version in `tree`."""
+    path = os.pathsep.join([str(tree / "src"), str(tree / "benchmarks")])
+    command, given = [sys.executable, "-c", code, *arguments], {**os.environ, "PYTHONPATH": path, **environment}
+    return subprocess.run(command, env=given, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def compared(earlier: Path, shape: str, rounds: int, seconds: float) -> dict[str, Any]:
@@ -92,19 +137,24 @@ def main() -> None:
     parser.add_argument("--shapes", nargs="+", default=["mimic3"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--operations", action="store_true")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
+    name, found = Path(given.earlier).name, {}
     with tree_of(given.earlier) as tree:
-        shapes = {shape: compared(tree, shape, given.rounds, given.seconds) for shape in given.shapes}
-    name = Path(given.earlier).name
+        if given.operations:
+            options = "--operations"
+            before, now = operations(tree), operations(ROOT)
+            found["operations"] = {what: {"earlier": before[what], "now": now[what]} for what in before}
+        else:
+            options = f"--shapes {' '.join(given.shapes)} --rounds {given.rounds} --seconds {given.seconds:g}"
+            found["shapes"] = {shape: compared(tree, shape, given.rounds, given.seconds) for shape in given.shapes}
     result = {
-        "command": f"python benchmarks/regression.py {name} --shapes {' '.join(given.shapes)} "
-        f"--rounds {given.rounds} --seconds {given.seconds:g}",
+        "command": f"python benchmarks/regression.py {name} {options}",
         "date": time.strftime("%Y-%m-%d"),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else f"{os.cpu_count()} CPU cores",
         "earlier": name,
-        "shapes": shapes,
-    }
+    } | found
     text = json.dumps(result, indent=2) + "\n"
     if given.out:
         given.out.write_text(text)
