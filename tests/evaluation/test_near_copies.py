@@ -92,7 +92,7 @@ def test_the_chance_is_that_of_all_orders() -> None:
 
 
 def test_the_largest_number_by_chance_is_where_the_chance_falls_below_the_level() -> None:
-    most = module._most(2, 325, 400, 1e-3)
+    most = module.most_by_chance(2, 325, 400, 1e-3)
     assert tail(most, 2, 325, 400) > 1e-3 >= tail(most + 1, 2, 325, 400)
 
 

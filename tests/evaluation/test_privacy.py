@@ -218,6 +218,39 @@ def test_leaking_a_tenth_is_seen() -> None:
     assert caught < honest - 0.05
 
 
+@pytest.mark.parametrize("count", [8, 60])
+def test_as_many_copies_as_chance_gives_are_no_excess(count: int) -> None:
+    """Of 2 · count rows that equal training rows by chance, the number that is synthetic is hypergeometric."""
+    train, rng = normal(300, 0), np.random.default_rng(count)
+    alike, others = train[: 2 * count], normal(600 - 2 * count, 1)
+    alarms = 0
+    for _ in range(300):
+        rows = np.concatenate([alike, others])[rng.permutation(600)]
+        alarms += copied(train, rows[:300], rows[300:])[0].excess() > 0
+    assert alarms <= 3  # at 1 in 1,000; more are less likely than 1 in 3,000
+    few, many = alike[: count // 2], np.concatenate([alike, train[200:260]])
+    assert copied(train, np.concatenate([few, others]), np.concatenate([many, others]))[0].excess() > 0
+
+
+def test_one_copy_is_an_excess_where_no_held_out_stay_is_one() -> None:
+    train, test, fresh = (normal(300, seed) for seed in range(3))
+    assert copied(train, test, np.concatenate([fresh, train[:1]]))[0].excess() > 0
+    assert copied(train, test, fresh)[0].excess() == 0
+
+
+def test_stays_with_hardly_a_value_are_no_copies() -> None:
+    """Two of three stays have no measurement at all, as synthetic as real ones; all are told, and none is a copy."""
+    cohort = simulate(300, steps=12, seed=3)
+    empty = np.arange(300) % 3 > 0
+    series = {n: np.where(empty[:, None] & (v == v), np.nan, v) for n, v in cohort.series.items()}
+    bare = replace(cohort, series=series, stay_id=np.arange(300))
+    parts = [bare.take(np.arange(i, 300, 3)[:60]) for i in range(3)]
+    scores = METRICS("copies").measure(Measurement(Case(parts[1], parts[2], EvaluationSettings()), parts[1]))
+    (score,) = (one for one in scores if isinstance(one, Score))
+    assert score.value == score.excess() == 0
+    assert "60 more equal a training stay" in score.note
+
+
 def test_copies_are_of_whole_rows_and_zero_has_no_sign() -> None:
     train = np.array([[0.0, 1.0], [2.0, 3.0]], np.float32)
     rows = np.array([[-0.0, 1.0], [2.0, 1.0], [2.0, np.nextafter(np.float32(3), np.float32(4))], [2, 3]], np.float32)

@@ -50,7 +50,18 @@ def identical_stays(a: Cohort, b: Cohort) -> int:
         return len(b)
     known = set(ours)
     alike = np.flatnonzero([one in known for one in theirs])
-    return sum(len(np.unique(row[~np.isnan(row)])) >= TELLING for row in _rows(b, alike))
+    return int(telling(b)[alike].sum())
+
+
+def telling(cohort: Cohort) -> npt.NDArray[np.bool_]:
+    """Which stays have so many different values that none equals another one by chance, (N,)."""
+    found = np.zeros(len(cohort), dtype=bool)
+    for start in range(0, len(cohort), BLOCK):
+        part = np.arange(start, min(start + BLOCK, len(cohort)))
+        rows = np.sort(_rows(cohort, part), axis=1)  # NaN last
+        new = (rows[:, 1:] != rows[:, :-1]) & ~np.isnan(rows[:, 1:])
+        found[part] = (~np.isnan(rows[:, 0])).astype(np.int64) + new.sum(axis=1) >= TELLING
+    return found
 
 
 def how_split(train: Cohort, test: Cohort) -> str:

@@ -309,7 +309,7 @@ def _warnings(case: Case, cohorts: Mapping[str, Sequence[Cohort]], scores: Mappi
             found.append(f"{name} is identical to the training cohort: it is real data, not synthetic.")
             continue
         for score in scores[name]:
-            if score.metric == "copies" and score.value > max(score.floor, 0) + 0.001:
+            if score.metric == "copies" and score.excess() > 0:
                 found.append(
                     f"{score.value:.1%} of the stays of {name} are exact copies of training stays "
                     f"({score.floor:.1%} of held-out real stays are)."

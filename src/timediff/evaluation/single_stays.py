@@ -24,9 +24,9 @@ def why_withheld(scores: Sequence[Score]) -> str:
 def copies_of(train: Cohort, test: Cohort, synthetic: Cohort) -> list[Score]:
     """What the metrics of COPIES say, without an evaluation."""
     from timediff.evaluation.inputs.view import View
-    from timediff.evaluation.metrics.copies import copied
+    from timediff.evaluation.metrics.copies import copies_among
     from timediff.evaluation.metrics.near_copies import near_copies
 
     view = View.fit(train)
     rows = [view.flat(cohort) for cohort in (train, test, synthetic)]
-    return [*copied(*rows), *near_copies(*rows)]
+    return [*copies_among(train, test, synthetic, view), *near_copies(*rows)]

@@ -189,7 +189,7 @@ class Cascade(Process):
 
     def _output(self, output: Tensor) -> NetworkOutput:
         # One split and not two slices, whose gradients would each be as wide as the output.
-        values, start = output.split([self.continuous, output.shape[-1] - self.continuous], dim=-1)
+        values, start = torch.split(output, [self.continuous, output.shape[-1] - self.continuous], dim=-1)
         return NetworkOutput(values.float(), start)
 
 

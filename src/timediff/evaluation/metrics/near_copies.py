@@ -103,7 +103,7 @@ def most_telling(synthetic: Floats, real: Floats) -> Unusual:
     found = []
     for rank in ranks:
         count = int((synthetic < ordered[rank - 1]).sum())
-        most = _most(rank, len(real), len(synthetic), level)
+        most = most_by_chance(rank, len(real), len(synthetic), level)
         chance = min(1.0, len(ranks) * tail(count, rank, len(real), len(synthetic)))
         found.append(Unusual(count, len(synthetic) * rank / (len(real) + 1), most, 0, chance))
     best = min(found, key=lambda one: (one.chance, one.most - one.count))
@@ -128,7 +128,7 @@ def tail(count: int, rank: int, real: int, synthetic: int) -> float:
     return min(1.0, math.fsum(map(math.exp, logs)))
 
 
-def _most(rank: int, real: int, synthetic: int, level: float) -> int:
+def most_by_chance(rank: int, real: int, synthetic: int, level: float) -> int:
     """The largest number that is not less likely than `level`."""
     low, high = 0, synthetic + 1  # tail(low) > level >= tail(high)
     while high - low > 1:
