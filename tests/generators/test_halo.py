@@ -19,6 +19,7 @@ from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
 from timediff.generators.halo.codes import Codes, quantile_edges
 from timediff.generators.halo.generator import HALO
+from timediff.generators.halo.heads import one_or_none
 from timediff.generators.halo.network import HALO as Network
 from timediff.generators.halo.settings import HALOModelSettings
 from timediff.settings.resolve import resolve
@@ -70,6 +71,19 @@ def test_the_probabilities_of_all_stays_sum_to_one(codes: str) -> None:
     p = (-of_static.sum(1) - of_visits.sum((1, 2))).exp()
     assert len(p) == 128
     assert float(p.sum()) == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize("always", [False, True])
+def test_codes_are_independent_of_which_the_first_counts(always: bool) -> None:
+    """By enumeration of all that independent codes can be; where there is always one, given that there is."""
+    logits = torch.tensor([0.3, -1.2, 0.8])
+    p, expected = logits.sigmoid(), torch.zeros(4)
+    for codes in itertools.product((0, 1), repeat=3):
+        first = codes.index(1) if 1 in codes else 3
+        expected[first] += float(torch.where(torch.tensor(codes) == 1, p, 1 - p).prod())
+    if always:
+        expected = torch.cat([expected[:3] / expected[:3].sum(), torch.zeros(1)])
+    assert torch.allclose(one_or_none(logits, torch.tensor(always)).exp(), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("codes", HEADS)
@@ -191,6 +205,16 @@ def test_bins_hold_equally_many_and_what_many_share_comes_back_as_it_is() -> Non
     back = codes.decode(*codes.encode(batch), torch.rand(len(x), 1, 1)).continuous.flatten()
     assert (back[6000:] == np.float32(0.21)).all()
     assert float((back - batch.continuous.flatten()).abs().median()) < 0.03
+
+
+def test_bins_go_by_observed_values_alone(mixed: Cohort) -> None:
+    """And not by what stands in place of those that are missing, which is 70 % of them."""
+    codec = Codec.fit(mixed)
+    codes, batch = Codes(codec.layout, (20,)), codec.encode(mixed)
+    codes.fit(batch, extremes=True)
+    (lactate,) = (i for i, channel in enumerate(codec.layout.continuous) if channel.feature == "lactate")
+    observed = batch.continuous[..., lactate][torch.from_numpy(~np.isnan(mixed.series["lactate"]))]
+    assert codes.bin_of(observed, lactate).bincount(minlength=20).min() > 0
 
 
 def test_without_extremes_no_edge_is_the_value_of_one() -> None:

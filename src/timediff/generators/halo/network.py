@@ -39,12 +39,13 @@ class HALO(nn.Module):
         return self.nll_of(static, visits)
 
     def nll_of(self, static: Tensor, visits: Tensor) -> tuple[Tensor, Tensor]:
+        """The same of choices; visits are no more than those that were trained on."""
         static_hot, hot = self.static_head.one_hot(static), self.visit_head.one_hot(visits)
         seen = [self.start.expand(len(visits), 1, -1), (hot @ self.of_codes)[:, :-1]]
         if self.codes.static:
             seen.insert(1, (static_hot @ self.of_static)[:, None])
         x = torch.cat(seen, dim=1)
-        states = self.coarse(x + torch.stack([self.position(at) for at in range(x.shape[1])]))
+        states = self.coarse(x + self.positions[: x.shape[1]])
         of_static: Tensor = self.static_head(states[:, 0], static, static_hot)
         of_visits: Tensor = self.visit_head(states[:, self.before - 1 :], visits, hot)
         return of_static, of_visits
