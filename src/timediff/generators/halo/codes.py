@@ -1,12 +1,10 @@
 """Codes: the channels of a cohort as visits of medical codes, and back.
 
 A variable is a feature with its mask: a visit has one of its codes, or, where it is missing, none. A class is a code. A
-continuous value is one of its bins, which go by training quantiles; bins within bins have codes of their own.
+continuous value is one of its bins, which go by training quantiles.
 """
 
-import math
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import torch
@@ -19,16 +17,16 @@ from timediff.data.quantiles import Quantiles
 
 @dataclass(frozen=True)
 class Variable:
-    """Where it is among the channels, each None if there is no such channel, and the numbers of its codes."""
+    """Where it is among the channels, each None if there is no such channel, and how many codes it has."""
 
     continuous: int | None  # among the continuous channels
     discrete: int | None  # among the discrete ones
     mask: int | None  # among the discrete ones; None = never missing
-    codes: tuple[int, ...]  # of a continuous value one number for each of `bins`
+    codes: int
     static: bool
 
 
-def variables_of(layout: Layout, bins: tuple[int, ...]) -> tuple[Variable, ...]:
+def variables_of(layout: Layout, bins: int) -> tuple[Variable, ...]:
     """Continuous values, classes, and what is always the same where it was measured."""
     masks = {channel.feature: i for i, channel in enumerate(layout.discrete) if channel.part == "mask"}
     found = [
@@ -37,29 +35,27 @@ def variables_of(layout: Layout, bins: tuple[int, ...]) -> tuple[Variable, ...]:
     ]
     for i, channel in enumerate(layout.discrete):
         if channel.part == "value":
-            found.append(Variable(None, i, masks.pop(channel.feature, None), (channel.classes,), channel.static))
-    return (*found, *(Variable(None, None, i, (1,), layout.discrete[i].static) for i in masks.values()))
+            found.append(Variable(None, i, masks.pop(channel.feature, None), channel.classes, channel.static))
+    return (*found, *(Variable(None, None, i, 1, layout.discrete[i].static) for i in masks.values()))
 
 
 class Codes(nn.Module):
-    """Batch ⇄ one index for each of a visit's choices: its code, or the number of codes where there is none."""
+    """Batch ⇄ an index for each variable of a visit: that of its code, or their number where it has none."""
 
     edges: Tensor  # (continuous, bins + 1), ascending; of equal ones there is a bin that is a single value
 
-    def __init__(self, layout: Layout, bins: tuple[int, ...]) -> None:
+    def __init__(self, layout: Layout, bins: int) -> None:
         super().__init__()
         self.layout = layout
         every = variables_of(layout, bins)
         self.static = tuple(variable for variable in every if variable.static)
         self.temporal = tuple(variable for variable in every if not variable.static)
-        # The place of each digit of a bin's number: of [8, 4, 2] it is 8, 2, 1.
-        self.places = tuple(math.prod(bins[i + 1 :]) for i in range(len(bins)))
-        self.register_buffer("edges", torch.zeros(len(layout.continuous), math.prod(bins) + 1))
+        self.register_buffer("edges", torch.zeros(len(layout.continuous), bins + 1))
 
     @staticmethod
     def choices(variables: tuple[Variable, ...]) -> tuple[tuple[int, bool], ...]:
-        """Of each choice the number of codes, and whether there may be none."""
-        return tuple((codes, variable.mask is not None) for variable in variables for codes in variable.codes)
+        """Of each variable the number of codes, and whether there may be none."""
+        return tuple((variable.codes, variable.mask is not None) for variable in variables)
 
     def fit(self, data: Batch, *, extremes: bool) -> None:
         """Edges by the quantiles of observed training values; without `extremes` no single value is among them."""
@@ -75,44 +71,37 @@ class Codes(nn.Module):
             self.edges[variable.continuous] = torch.from_numpy(edges).float()
 
     def encode(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Choices of the static variables (B, m), and of each visit (B, L, n)."""
+        """Indices of the static variables (B, m), and of each visit's (B, L, n)."""
         first = Batch(batch.continuous[:, :1], batch.discrete[:, :1], batch.lengths)
         return self._encode(first, self.static)[:, 0], self._encode(batch, self.temporal)
 
     def _encode(self, batch: Batch, variables: tuple[Variable, ...]) -> Tensor:
-        found = [torch.zeros((*batch.discrete.shape[:2], 0), dtype=torch.long, device=batch.device)]
-        for variable in variables:
+        found = torch.zeros((*batch.discrete.shape[:2], len(variables)), dtype=torch.long, device=batch.device)
+        for i, variable in enumerate(variables):
             if variable.continuous is not None:
-                number = self.bin_of(batch.continuous[..., variable.continuous], variable.continuous)
-                digits = zip(self.places, variable.codes, strict=True)
-                own = torch.stack([number // place % codes for place, codes in digits], dim=-1)
+                found[..., i] = self.bin_of(batch.continuous[..., variable.continuous], variable.continuous)
             elif variable.discrete is not None:
-                own = batch.discrete[..., variable.discrete, None].long()
-            else:
-                own = torch.zeros_like(batch.discrete[..., :1]).long()
+                found[..., i] = batch.discrete[..., variable.discrete]
             if variable.mask is not None:
-                for i, codes in enumerate(variable.codes):
-                    own[..., i].masked_fill_(batch.discrete[..., variable.mask] == 1, codes)
-            found.append(own)
-        return torch.cat(found, dim=-1)
+                found[..., i].masked_fill_(batch.discrete[..., variable.mask] == 1, variable.codes)
+        return found
 
     def decode(self, static: Tensor, visits: Tensor, uniform: Tensor) -> Batch:
-        """Stays of these choices; `uniform` (B, L, continuous) says where in its bin a value is."""
-        length = visits.shape[1]
+        """Stays of these indices; `uniform` (B, L, continuous) says where in its bin a value is."""
         x = torch.zeros_like(uniform)
         c = visits.new_zeros((*visits.shape[:2], len(self.layout.discrete)))
         for variables, given in ((self.static, static[:, None]), (self.temporal, visits)):
-            starts = np.cumsum([0, *(len(variable.codes) for variable in variables)]).tolist()
-            for variable, (start, end) in zip(variables, pairwise(starts), strict=True):
-                own, steps = given[..., start:end], slice(0, 1 if variable.static else length)
-                none = own[..., 0] == variable.codes[0]
+            for i, variable in enumerate(variables):
+                own = given[..., i]
+                none = own == variable.codes
+                there = own.masked_fill(none, 0)
                 if variable.mask is not None:
                     c[..., variable.mask] = none.long()
                 if variable.discrete is not None:
-                    c[..., variable.discrete] = torch.where(none, 0, own[..., 0])
+                    c[..., variable.discrete] = there
                 if variable.continuous is not None:
-                    r = uniform[:, steps, variable.continuous]
-                    x[..., variable.continuous] = self._value(own, r, variable)
+                    edges, r = self.edges[variable.continuous], uniform[:, : own.shape[1], variable.continuous]
+                    x[..., variable.continuous] = edges[there] + r * (edges[there + 1] - edges[there])
         return Batch.of(x, c)
 
     def bin_of(self, x: Tensor, channel: int) -> Tensor:
@@ -121,17 +110,6 @@ class Codes(nn.Module):
         below = torch.searchsorted(edges, x.contiguous())
         on_edge = torch.searchsorted(edges, x.contiguous(), right=True) > below
         return torch.where(on_edge, below, below - 1).clamp(0, len(edges) - 2)
-
-    def _value(self, digits: Tensor, r: Tensor, variable: Variable) -> Tensor:
-        assert variable.continuous is not None
-        number = torch.zeros_like(digits[..., 0])
-        for i, (place, codes) in enumerate(zip(self.places, variable.codes, strict=True)):
-            # A smaller bin may be left out although the larger is there: then any of them is as good.
-            left_out = digits[..., i] == codes
-            number = number + place * torch.where(left_out, (r * codes).long(), digits[..., i])
-        edges = self.edges[variable.continuous]
-        low, high = edges[number], edges[number + 1]
-        return low + r * (high - low)
 
 
 def quantile_edges(values: Floats, count: int, *, extremes: bool) -> Floats:

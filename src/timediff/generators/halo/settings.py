@@ -1,6 +1,5 @@
 """Settings of HALO."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
@@ -8,11 +7,12 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 from timediff.generators.common.settings import BaselineCompute
 from timediff.settings.base import NeuralSettings
 from timediff.settings.checks import MOST_LAYERS, MOST_UNITS, at_least_one
+from timediff.settings.typed import shown
 
 if TYPE_CHECKING:
     from timediff.data.batch import Layout
 
-MOST_BINS = 2**16
+MOST_BINS = 10_000
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,7 @@ class HALOModelSettings:
     layers: int = 4
     heads: int = 4
     dropout: float = 0.0
-    # Bins of a continuous value, by its training quantiles. With several numbers a bin has as many smaller ones as the
-    # next number says, and each of the numbers has codes of its own: [32, 32] are 1,024 bins by 64 codes.
-    bins: tuple[int, ...] = (100,)
+    bins: int = 100  # of a continuous value, by its training quantiles
     # How the codes of a variable, of which a visit has at most one, are chosen: each by a probability of its own, one
     # after the other, or all at once.
     codes: Literal["bernoulli", "softmax"] = "bernoulli"
@@ -45,11 +43,8 @@ class HALOSettings(NeuralSettings):
             found.append(f"model.hidden is {model.hidden}; expected a multiple of model.heads, {model.heads}")
         if not 0 <= model.dropout < 1:
             found.append(f"model.dropout is {model.dropout}; expected 0 up to but not including 1")
-        if not model.bins or min(model.bins) < 2 or math.prod(model.bins) > MOST_BINS:
-            found.append(
-                f"model.bins is {list(model.bins)}; expected numbers of at least 2, whose product is at most "
-                f"{MOST_BINS:,}"
-            )
+        if not 2 <= model.bins <= MOST_BINS:
+            found.append(f"model.bins is {shown(model.bins)}; expected 2 to {MOST_BINS:,}")
         if self.training.lr is None:
             found.append("training.lr is unset; expected a number above 0")
         if self.codec.scale == "quantile":
