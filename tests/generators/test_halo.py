@@ -19,12 +19,11 @@ from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
 from timediff.generators.halo.codes import Codes, quantile_edges
 from timediff.generators.halo.generator import HALO
-from timediff.generators.halo.heads import one_or_none
+from timediff.generators.halo.heads import HEADS, one_or_none
 from timediff.generators.halo.network import HALO as Network
 from timediff.generators.halo.settings import HALOModelSettings
 from timediff.settings.resolve import resolve
 
-HEADS = ["softmax", "bernoulli"]
 # Static of 2 classes; of a visit 3 that may be missing, and 2.
 TINY = Layout(
     (),
@@ -103,6 +102,25 @@ def test_stays_are_sampled_as_often_as_their_probability_says(codes: str) -> Non
     p = torch.zeros(len(stays)).scatter_(0, index, (-of_static.sum(1) - of_visits.sum((1, 2))).exp())
     assert float(((counts - n * p).abs() / (n * p * (1 - p)).sqrt().clamp(min=1)).max()) < 5
     assert float(p.sum()) > 0.99
+
+
+@pytest.mark.parametrize("codes", HEADS)
+def test_a_head_samples_by_the_probabilities_that_it_states(codes: str) -> None:
+    """Also after a variable that has no code."""
+    torch.manual_seed(0)
+    head, state, used = HEADS[codes]([(3, True), (2, False), (4, True), (3, True)], 8), torch.randn(200, 8), []
+
+    def choose(log_p: Tensor, variable: int) -> Tensor:
+        c = torch.multinomial(log_p.exp(), 1)
+        used.append(log_p.gather(-1, c)[:, 0])
+        return c[:, 0]
+
+    with torch.no_grad():
+        for weight in head.parameters():
+            weight.copy_(torch.randn(weight.shape))
+        c = head.sample(state, choose)
+        assert torch.allclose(torch.stack(used, -1), -head(state, c, head.one_hot(c)), atol=1e-3)
+    assert [int(one) for one in c.amax(dim=0)] == [3, 1, 4, 3]
 
 
 @pytest.mark.parametrize("codes", HEADS)
