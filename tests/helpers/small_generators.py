@@ -6,8 +6,10 @@ from timediff.settings.resolve import resolve
 SHORT = {"model.hidden": 8, "training.steps": 6, "training.batch": 16, "training.checkpoint_every": 3}
 PAPER = resolve("paper", assignments={**SHORT, "diffusion.steps": 20})
 FAST = resolve("fast", assignments={"model.hidden": 8, "training.steps": 6, "training.batch": 16, "sampling.steps": 20})
+HALO_SHORT = {**SHORT, "model.heads": 2, "model.layers": 2}
 EVERY = {  # by preset: the generator's name, and its settings
     "paper": ("timediff", PAPER),
     "fast": ("timediff", FAST),
     **{name: (name, resolve(name, assignments=SHORT)) for name in BASELINES},
+    **{name: ("halo", resolve(name, assignments=HALO_SHORT)) for name in ("halo", "halo-published")},
 }

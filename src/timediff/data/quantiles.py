@@ -77,10 +77,13 @@ class Quantiles:
         return (scores - self.mean) / self.sd
 
     def decode(self, scores: Array) -> Floats:
+        normal = torch.from_numpy(np.asarray(scores, np.float64) * self.sd + self.mean)
+        return self.at(torch.special.ndtr(normal).numpy())
+
+    def at(self, probability: Array) -> Floats:
+        """The values at these probabilities."""
         knots, low, high = (np.asarray(column) for column in (self.value, self.low, self.high))
-        probabilities = np.stack([low, high], axis=1).reshape(-1)
-        probability = torch.special.ndtr(torch.from_numpy(np.asarray(scores, np.float64) * self.sd + self.mean)).numpy()
-        values: Floats = np.interp(probability, probabilities, np.repeat(knots, 2))
+        values: Floats = np.interp(probability, np.stack([low, high], axis=1).reshape(-1), np.repeat(knots, 2))
         return values
 
 

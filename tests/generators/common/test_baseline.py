@@ -30,15 +30,17 @@ def errors(real: Cohort, synthetic: Cohort) -> dict[str, float]:
     return {"wasserstein": float(np.mean(distances)), "autocorrelation": lags}
 
 
-UPDATES = {"timegan": 300, "rcgan": 1600, "crnngan": 800, "tforcing": 400, "pforcing": 150}
+EVERY_BASELINE = [*BASELINES, "halo"]  # which sees no columns
+UPDATES = {"timegan": 300, "rcgan": 1600, "crnngan": 800, "tforcing": 400, "pforcing": 150, "halo": 200}
 SHORT = {"model__hidden": 24, "training__batch": 64, "training__lr": 3e-3}
 SHORTER = {  # presets are for ten times as many updates, and more
     "rcgan": {"training__decay": "none", "training__lr": 1e-3},
     "crnngan": {"training__decay": "none"},
+    "halo": {"model__layers": 2},
 }
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("name", EVERY_BASELINE)
 def test_it_learns(name: str) -> None:
     """By a margin that other seeds have too: what adversarial training leads to depends on the last digit."""
     cohort = complete(500, steps=8)
@@ -49,11 +51,13 @@ def test_it_learns(name: str) -> None:
         return made
 
     before, after = errors(cohort, sampled(1)), errors(cohort, sampled(UPDATES[name]))
-    assert after["wasserstein"] < 0.8 * before["wasserstein"], (before, after)
+    # Bins hold equally many values, so HALO's marginals are right as long as it knows nothing.
+    most = 0.2 if name == "halo" else 0.8 * before["wasserstein"]
+    assert after["wasserstein"] < most, (before, after)
     assert after["autocorrelation"] < 0.8 * before["autocorrelation"], (before, after)
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("name", EVERY_BASELINE)
 @pytest.mark.parametrize("at", [2, 7])
 def test_stopped_and_resumed_it_is_the_same(name: str, at: int, mixed: Cohort, tmp_path: Path) -> None:
     """Of TimeGAN in its first phase and in its last."""
@@ -102,7 +106,7 @@ def test_a_run_folder_holds_no_first_step_unless_it_is_asked_to(name: str, mixed
         assert ["holds the first step of every training stay" in line for line in said] == [True]
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("name", EVERY_BASELINE)
 def test_one_stay_is_enough(name: str, mixed: Cohort) -> None:
     one = mixed.take(np.array([3]))
     model = baseline(name, training__steps=2, training__batch=1, codec__allow_constant=True)
@@ -115,6 +119,6 @@ def test_one_step_is_too_few_for_what_learns_the_next(name: str, mixed: Cohort) 
         baseline(name).plan(mixed.horizon(1))
 
 
-@pytest.mark.parametrize("name", ["rcgan", "crnngan"])
+@pytest.mark.parametrize("name", ["rcgan", "crnngan", "halo"])
 def test_one_step_is_enough_for_the_others(name: str, mixed: Cohort) -> None:
     assert len(baseline(name, training__steps=1).fit(mixed.horizon(1), seed=0).sample(3)) == 3

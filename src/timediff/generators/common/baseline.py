@@ -32,12 +32,19 @@ class SamplesColumns(Protocol):
         """The stays, (B, length, columns), that follow from it."""
 
 
+class Splits(Protocol):
+    """What knows which of a network's columns are whose."""
+
+    def split(self, columns: Tensor) -> tuple[Tensor, Tensor]:
+        """Columns (…, width) → continuous channels (…, P_r) and classes (…, P_d)."""
+
+
 class ColumnSampler:
     """Stays from a baseline's network: a CUDA graph on a GPU, a few stays at a time on a CPU."""
 
     calls = 1
 
-    def __init__(self, network: SamplesColumns, columns: Columns, compute: Compute[BaselineCompute]) -> None:
+    def __init__(self, network: SamplesColumns, columns: Splits, compute: Compute[BaselineCompute]) -> None:
         device, length = compute.device, compute.length
         self._network, self._columns, self._length = network, columns, length
         self._rows = max(32, CPU_CACHE_STEPS // length) if device.type == "cpu" else compute.rows

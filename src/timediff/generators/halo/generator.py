@@ -1,0 +1,53 @@
+"""HALO as a generator: the likelihood of visits."""
+
+from typing import ClassVar, cast
+
+import torch
+from torch import Tensor, nn
+
+from timediff.data.batch import Batch
+from timediff.data.codec import Codec
+from timediff.generators.common.baseline import ColumnSampler, SamplesColumns
+from timediff.generators.common.settings import BaselineCompute
+from timediff.generators.halo.network import HALO as Network
+from timediff.generators.halo.settings import HALOSettings
+from timediff.generators.neural import NeuralGenerator
+from timediff.generators.sampling import Compute
+from timediff.runtime.progress import Say
+from timediff.runtime.randomness import Noise
+from timediff.training.objective import Objective
+
+
+class Channels:
+    """Channels side by side, continuous ones first: how the network gives them."""
+
+    def __init__(self, codec: Codec) -> None:
+        self.continuous = len(codec.layout.continuous)
+
+    def split(self, columns: Tensor) -> tuple[Tensor, Tensor]:
+        return columns[..., : self.continuous], columns[..., self.continuous :].long()
+
+
+class HALO(NeuralGenerator[HALOSettings]):
+    name: ClassVar[str] = "halo"
+    Settings = HALOSettings
+    preset: ClassVar[str] = "halo"
+
+    def build(self, codec: Codec) -> nn.Module:
+        return Network(codec.layout, self.settings.model, codec.schema.steps)
+
+    def prepare(self, network: nn.Module, data: Batch, codec: Codec, say: Say) -> None:
+        assert isinstance(network, Network)
+        network.codes.fit(data, extremes=self.settings.codec.scale == "training")
+
+    def objectives(self, codec: Codec) -> tuple[Objective, ...]:
+        def objective(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
+            assert isinstance(network, Network)
+            static, visits = network.nll(batch)
+            choices = torch.cat([static, visits.flatten(1)], dim=1)
+            return {"total": choices.mean()}
+
+        return (Objective(objective),)
+
+    def sampler(self, network: nn.Module, codec: Codec, compute: Compute[BaselineCompute]) -> ColumnSampler:
+        return ColumnSampler(cast(SamplesColumns, network), Channels(codec), compute)
