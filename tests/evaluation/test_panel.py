@@ -155,6 +155,15 @@ def test_what_lies_beyond_the_other_kind():
     )
 
 
+def test_repetitions_hold_out_different_numbers_of_stays():
+    rng = np.random.default_rng(0)
+    logits, is_real = rng.normal(0, 1, 4000), np.repeat([True, False], 2000)
+    held_out = [np.arange(1500, 2500), np.arange(1400, 2600)]
+    tested = OnHeldOut("trees", [logits[stays] for stays in held_out], held_out, is_real, 0)
+    alone = [OnHeldOut("trees", [logits[stays]], [stays], is_real, 0).measured[0] for stays in held_out]
+    assert np.array_equal(tested.measured, alone)
+
+
 def test_a_column_with_hardly_a_value_is_no_obstacle():
     """Of a single value the validation rows may have it, and then scikit-learn has none to learn from."""
     rng = np.random.default_rng(0)
