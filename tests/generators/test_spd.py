@@ -13,6 +13,7 @@ from helpers.denoisers import CPU, training_noise
 from helpers.small_baselines import baseline, untrained
 from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
+from timediff.generators.common.columns import Columns
 from timediff.generators.spd.diffusion import SAMPLERS, ContinuousTime, DiffusionTime, DiscreteTime, levels_for
 from timediff.generators.spd.network import SPD
 from timediff.generators.spd.process import NoiseProcess
@@ -181,6 +182,20 @@ def test_the_true_score_of_a_gaussian_law_gives_that_law(
     x = factor.color @ SAMPLERS[sampler](denoise, draws.normal(8, 1), levels, draws)
     assert torch.allclose(x.mean(dim=0).double(), mean, atol=0.04)
     assert torch.allclose(covariance(x - mean), wanted, atol=0.04)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_predicted_series_are_the_stays(name: str, mixed: Cohort, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the network always predicts one stay, that stay is sampled, and not its whitened form."""
+    model = baseline(name, training__steps=1, sampling__steps=2).fit(mixed, seed=0)
+    codec, stay = model.fitted.codec, mixed.take(np.zeros(3, np.int64))
+    stay = codec.decode(codec.encode(stay))
+    series = Columns(codec).of(codec.encode(stay))
+    assert (model.fitted.network.scale != 1).all()
+    monkeypatch.setattr(SPD, "denoise", lambda self, network, w, level, factor: factor.whiten @ series)
+    made = model.sample(3, seed=1)
+    for feature in ("pulse", "rhythm", "ventilated"):
+        assert np.allclose(made.series[feature], stay.series[feature], equal_nan=True)
 
 
 @pytest.mark.parametrize("name", NAMES)
