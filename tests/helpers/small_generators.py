@@ -1,6 +1,6 @@
 """Settings of every generator there is, small enough for tests."""
 
-from helpers.small_baselines import BASELINES
+from helpers.small_baselines import BASELINES, PROCESS_DIFFUSION
 from timediff.settings.resolve import resolve
 
 SHORT = {"model.hidden": 8, "training.steps": 6, "training.batch": 16, "training.checkpoint_every": 3}
@@ -9,5 +9,6 @@ FAST = resolve("fast", assignments={"model.hidden": 8, "training.steps": 6, "tra
 EVERY = {  # by preset: the generator's name, and its settings
     "paper": ("timediff", PAPER),
     "fast": ("timediff", FAST),
-    **{name: (name, resolve(name, assignments=SHORT)) for name in BASELINES},
+    **{name: (name, resolve(name, assignments=SHORT)) for name in BASELINES if name not in PROCESS_DIFFUSION},
+    **{name: (name, resolve(name, assignments={**SHORT, "sampling.steps": 5})) for name in PROCESS_DIFFUSION},
 }
