@@ -44,7 +44,7 @@ class ProcessSampler:
 
         start = noise.normal(len(self._factor.color), self._network.columns)
         w0 = self._sampler(denoise, start, self._levels, noise)
-        return Batch.of(*self._columns.split(self._factor.color @ w0))
+        return Batch.of(*self._columns.split(self._factor.colored(w0)))
 
 
 class ProcessDiffusion(Baseline[P], Generic[P]):

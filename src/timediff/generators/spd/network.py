@@ -58,8 +58,9 @@ class SPD(nn.Module):
     def fit_scale(self, series: Tensor) -> None:
         """To the training series, (N, L, P)."""
         mean = torch.zeros_like(self.scale, dtype=torch.float64)
+        factor = self.process.factor(len(self.scale))
         for part in torch.split(series, 10_000):
-            mean += (self.process.whiten @ part).double().square().sum(dim=0) / len(series)
+            mean += factor.whitened(part).double().square().sum(dim=0) / len(series)
         self.scale.copy_(mean.sqrt().clamp(min=SMALLEST_SCALE))
 
     def scale_of(self, length: int) -> Tensor:
@@ -72,7 +73,7 @@ class SPD(nn.Module):
         z, factor = noise.normal(*x.shape[1:]), self.process.factor(x.shape[1])
         level = level[:, None, None]
         a, s = level.sqrt().to(x.dtype), (1 - level).sqrt().to(x.dtype)
-        w0 = factor.whiten @ x
+        w0 = factor.whitened(x)
         w = a * w0 + s * z
         output = self.denoiser(self.input(w, a, s, factor), t).float()
         error = (output - self.target(w0, z, a, s, factor)).square()
@@ -83,7 +84,7 @@ class SPD(nn.Module):
 
     def input(self, w: Tensor, a: Tensor, s: Tensor, factor: Factor) -> Tensor:
         """The series, and with `innovations` its whitened form at unit scale."""
-        x = factor.color @ w
+        x = factor.colored(w)
         return torch.cat([x, w / self._rms(w, a, s)], dim=-1) if self.innovations else x
 
     def target(self, w0: Tensor, z: Tensor, a: Tensor, s: Tensor, factor: Factor) -> Tensor:
@@ -91,7 +92,7 @@ class SPD(nn.Module):
         if self.prediction == "whitened":
             return z
         if self.prediction == "noise":
-            return factor.color @ z
+            return factor.colored(z)
         scale = self.scale_of(w0.shape[1])
         return (a * scale * z - s * w0 / scale) / self._rms(w0, a, s)
 
@@ -100,7 +101,7 @@ class SPD(nn.Module):
         if self.prediction == "velocity":
             scale, rms = self.scale_of(w.shape[1]), self._rms(w, a, s)
             return a * scale**2 / rms**2 * w - s * scale / rms * output
-        z = output if self.prediction == "whitened" else factor.whiten @ output
+        z = output if self.prediction == "whitened" else factor.whitened(output)
         return (w - s * z) / a
 
     def denoise(

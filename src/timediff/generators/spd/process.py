@@ -23,6 +23,20 @@ class Factor(NamedTuple):
     color: Tensor
     whiten: Tensor
 
+    def colored(self, z: Tensor) -> Tensor:
+        """L z: series of this covariance from white noise (B, length, P)."""
+        return _product(self.color, z)
+
+    def whitened(self, x: Tensor) -> Tensor:
+        """L⁻¹ x, its innovations."""
+        return _product(self.whiten, x)
+
+
+def _product(matrix: Tensor, series: Tensor) -> Tensor:
+    """In single precision also where a network is trained in half of it: innovations are small differences."""
+    with torch.autocast(series.device.type, enabled=False):
+        return matrix @ series.float()
+
 
 class NoiseProcess(nn.Module):
     """Noise of unit variance: the same process for each column, over times 0 … 1 for as many steps as trained on.
