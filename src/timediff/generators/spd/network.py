@@ -68,7 +68,7 @@ class SPD(nn.Module):
         return torch.cat([self.scale, self.scale[-1:].expand(max(0, length - len(self.scale)), -1)])[:length]
 
     def loss(self, x: Tensor, noise: NoiseSource) -> Tensor:
-        """Of what the network predicts, at a time each: ‖z − z_θ‖² (eq. 8), or as [diffusion] says."""
+        """Of what the network predicts, at a time each: ‖z − z_θ‖², or as [diffusion] says."""
         t, level = self.time.draw(noise)
         z, factor = noise.normal(*x.shape[1:]), self.process.factor(x.shape[1])
         level = level[:, None, None]

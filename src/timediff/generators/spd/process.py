@@ -1,4 +1,4 @@
-"""Stochastic processes as noise: their covariance over the times of a series, and its factor (Biloš et al., 3.1)."""
+"""Stochastic processes as noise: their covariance over the times of a series, and its factor (Biloš et al. 2023)."""
 
 from collections.abc import Callable
 from typing import NamedTuple
