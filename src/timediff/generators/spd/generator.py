@@ -1,7 +1,7 @@
 """The four generators of stochastic process diffusion: DSPD or CSPD, with GP or OU noise."""
 
 from collections.abc import Callable
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from torch import Tensor, nn
 
@@ -66,7 +66,7 @@ class ProcessDiffusion(Baseline[P], Generic[P]):
 
         return (Objective(objective),)
 
-    def sampler(self, network: nn.Module, codec: Codec, compute: Compute[SPDCompute]) -> ProcessSampler:  # type: ignore[override]
+    def sampler(self, network: nn.Module, codec: Codec, compute: Compute[Any]) -> ProcessSampler:
         assert isinstance(network, SPD)
         return ProcessSampler(network, Columns(codec), compute)
 
