@@ -39,6 +39,10 @@ PUBLISHED = {
     "tforcing": (0.226, 0.483),
     "pforcing": (0.257, 0.412),
     "halo": (0.491, 0.500),
+    "dspd-gp": (0.081, 0.416),
+    "dspd-ou": (0.098, 0.290),
+    "cspd-gp": (0.313, 0.392),
+    "cspd-ou": (0.283, 0.384),
     "fast": (0.048, 0.088),  # of TimeDiff as published
 }
 COHORTS = ("stocks", "energy")

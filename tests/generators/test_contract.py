@@ -62,6 +62,14 @@ MISTAKES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"steps": 5}, "is not sampled with steps: what can be chosen is precision, batch"),
         ({"batch": 0}, "expected at least 1"),
     ],
+    "dspd": [
+        ({"sampler": "sde"}, "one of ancestral, multistep"),
+        ({"steps": 1001}, "expected at most diffusion.steps, 1000"),
+    ],
+    "cspd": [
+        ({"sampler": "ancestral"}, "one of sde, multistep"),
+        ({"steps": 0}, "expected at least 1"),
+    ],
     "cascade": [
         ({"sampler": "ddim"}, "'cascade' has multistep, euler, heun, stochastic"),
         ({"steps": 0}, "expected at least 1"),
@@ -70,8 +78,8 @@ MISTAKES: dict[str, list[tuple[dict[str, Any], str]]] = {
 
 
 def test_mistaken_options_are_named(model: Any) -> None:
-    process = model.settings.diffusion.process if model.name == "timediff" else "none"
-    for options, said in MISTAKES[process]:
+    process = model.settings.diffusion.process if model.name == "timediff" else model.name.partition("-")[0]
+    for options, said in MISTAKES.get(process, MISTAKES["none"]):
         with pytest.raises(TimeDiffError, match=said):
             model.sample(5, seed=0, **options)
 

@@ -14,7 +14,8 @@ from timediff.runtime.randomness import Noise
 from timediff.settings.resolve import resolve
 from timediff.training.objective import Objective
 
-BASELINES = ["timegan", "rcgan", "crnngan", "tforcing", "pforcing"]
+PROCESS_DIFFUSION = ["dspd-gp", "dspd-ou", "cspd-gp", "cspd-ou"]
+BASELINES = ["timegan", "rcgan", "crnngan", "tforcing", "pforcing", *PROCESS_DIFFUSION]
 SMALL = {"model.hidden": 8, "training.batch": 16, "training.checkpoint_every": 1000}
 
 

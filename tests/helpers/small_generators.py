@@ -1,6 +1,6 @@
 """Settings of every generator there is, small enough for tests."""
 
-from helpers.small_baselines import BASELINES
+from helpers.small_baselines import BASELINES, PROCESS_DIFFUSION
 from timediff.settings.resolve import resolve
 
 SHORT = {"model.hidden": 8, "training.steps": 6, "training.batch": 16, "training.checkpoint_every": 3}
@@ -10,6 +10,7 @@ HALO_SHORT = {**SHORT, "model.heads": 2, "model.layers": 2}
 EVERY = {  # by preset: the generator's name, and its settings
     "paper": ("timediff", PAPER),
     "fast": ("timediff", FAST),
-    **{name: (name, resolve(name, assignments=SHORT)) for name in BASELINES},
+    **{name: (name, resolve(name, assignments=SHORT)) for name in BASELINES if name not in PROCESS_DIFFUSION},
+    **{name: (name, resolve(name, assignments={**SHORT, "sampling.steps": 5})) for name in PROCESS_DIFFUSION},
     **{name: ("halo", resolve(name, assignments=HALO_SHORT)) for name in ("halo", "halo-published")},
 }

@@ -17,6 +17,12 @@ GENERATORS: Registry[type[Generator]] = Registry(
             "timediff": "TimeDiff", "timegan": "TimeGAN", "rcgan": "RCGAN", "crnngan": "CRNNGAN",
             "tforcing": "TForcing", "pforcing": "PForcing", "halo": "HALO",
         }.items()
+    }
+    | {
+        name: f"timediff.generators.spd.generator:{kind}"
+        for name, kind in {
+            "dspd-gp": "DSPDGP", "dspd-ou": "DSPDOU", "cspd-gp": "CSPDGP", "cspd-ou": "CSPDOU",
+        }.items()
     },
 )  # fmt: skip
 

@@ -28,7 +28,7 @@ class Recurrent(nn.Module):
         found: tuple[Tensor, State] = self.rnn(x, before)
         return found
 
-    def forward(self, x: Tensor) -> Tensor:
-        states, _ = self.states(x)
+    def forward(self, x: Tensor, before: State = None) -> Tensor:
+        states, _ = self.states(x, before)
         y: Tensor = self.output(torch.cat([states, x.to(states.dtype)], dim=-1) if self.skip else states)
         return y

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers.small_baselines import BASELINES, baseline
+from helpers.small_baselines import BASELINES, PROCESS_DIFFUSION, baseline
 from timediff.data.codec import Codec, carried
 from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
@@ -31,12 +31,16 @@ def errors(real: Cohort, synthetic: Cohort) -> dict[str, float]:
 
 
 EVERY_BASELINE = [*BASELINES, "halo"]  # which sees no columns
-UPDATES = {"timegan": 300, "rcgan": 1600, "crnngan": 800, "tforcing": 400, "pforcing": 150, "halo": 200}
+UPDATES = {
+    "timegan": 300, "rcgan": 1600, "crnngan": 800, "tforcing": 400, "pforcing": 150, "halo": 200,
+    **dict.fromkeys(PROCESS_DIFFUSION, 400),
+}  # fmt: skip
 SHORT = {"model__hidden": 24, "training__batch": 64, "training__lr": 3e-3}
 SHORTER = {  # presets are for ten times as many updates, and more
     "rcgan": {"training__decay": "none", "training__lr": 1e-3},
     "crnngan": {"training__decay": "none"},
     "halo": {"model__layers": 2},
+    **{name: {"training__ema": 0.95, "sampling__steps": 100} for name in PROCESS_DIFFUSION},
 }
 
 
@@ -54,7 +58,8 @@ def test_it_learns(name: str) -> None:
     # Bins hold equally many values, so HALO's marginals are right as long as it knows nothing.
     most = 0.2 if name == "halo" else 0.8 * before["wasserstein"]
     assert after["wasserstein"] < most, (before, after)
-    assert after["autocorrelation"] < 0.8 * before["autocorrelation"], (before, after)
+    if not name.endswith("-ou"):  # whose noise is as correlated as these data, before any training
+        assert after["autocorrelation"] < 0.8 * before["autocorrelation"], (before, after)
 
 
 @pytest.mark.parametrize("name", EVERY_BASELINE)
@@ -119,6 +124,6 @@ def test_one_step_is_too_few_for_what_learns_the_next(name: str, mixed: Cohort) 
         baseline(name).plan(mixed.horizon(1))
 
 
-@pytest.mark.parametrize("name", ["rcgan", "crnngan", "halo"])
+@pytest.mark.parametrize("name", ["rcgan", "crnngan", "halo", *PROCESS_DIFFUSION])
 def test_one_step_is_enough_for_the_others(name: str, mixed: Cohort) -> None:
     assert len(baseline(name, training__steps=1).fit(mixed.horizon(1), seed=0).sample(3)) == 3

@@ -51,9 +51,7 @@ class OnHeldOut:
 
         self.name, self.stays = name, len(held_out[0])
         self.resampled = bootstrap(resampled, RESAMPLES)  # (RESAMPLES, NUMBERS)
-        self.measured = np.array([
-            one.numbers(np.ones(len(stays), np.int64)) for one, stays in zip(tested, held_out, strict=True)
-        ])  # fmt: skip
+        self.measured = np.array([one.numbers(np.ones(len(one.right), np.int64)) for one in tested])
 
     def scores(self, tails: bool = False) -> list[Score]:
         """|accuracy − 0.5| and AUC and, where they are asked for, the tails."""

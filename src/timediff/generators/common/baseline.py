@@ -1,7 +1,7 @@
 """Baseline: a generator to compare with. Its network sees a stay as real columns, and makes it from noise."""
 
 from collections.abc import Callable
-from typing import ClassVar, Generic, Protocol, TypeVar, cast
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,7 @@ from timediff.errors import TimeDiffError
 from timediff.generators.common.columns import Columns
 from timediff.generators.common.settings import BaselineCompute, BaselineSettings
 from timediff.generators.neural import NeuralGenerator
-from timediff.generators.sampling import Compute
+from timediff.generators.sampling import BatchSampler, Compute
 from timediff.runtime.cuda_graphs import Captured
 from timediff.runtime.devices import CPU_CACHE_STEPS
 from timediff.runtime.precision import arithmetic
@@ -80,5 +80,5 @@ class Baseline(NeuralGenerator[R], Generic[R]):
         assert self.settings.model.hidden is not None
         return self.settings.model.hidden
 
-    def sampler(self, network: nn.Module, codec: Codec, compute: Compute[BaselineCompute]) -> ColumnSampler:
+    def sampler(self, network: nn.Module, codec: Codec, compute: Compute[Any]) -> BatchSampler:
         return ColumnSampler(cast(SamplesColumns, network), Columns(codec), compute)
