@@ -160,8 +160,8 @@ def test_velocity_is_what_a_known_scale_leaves() -> None:
 
 
 WAYS = [
-    ("dspd", "ancestral", None), ("dspd", "ancestral", 250), ("dspd", "multistep", 40),
-    ("cspd", "sde", 400), ("cspd", "multistep", 40),
+    ("dspd", "ancestral", None), ("dspd", "ancestral", 250), ("dspd", "multistep", 100),
+    ("cspd", "sde", 400), ("cspd", "multistep", 100),
 ]  # fmt: skip
 
 
