@@ -65,6 +65,13 @@ def test_a_generator_is_fitted_sampled_and_its_run_folder_is_loaded(timediff, fo
     assert few.tables()[0].equals(copies.take(range(40)).tables()[0])
 
 
+def test_a_generator_is_compared_by_a_metric_of_its_own_package(timediff, folder: Path) -> None:
+    given = ["--generator", "boot=example-bootstrap", "--set", "boot:stays=30", "--seeds", 1, "-n", 60]
+    timediff("compare", "train", "test", "compared", *given, "--only", "example-mean-gap")
+    assert "boot,example-mean-gap,gap," in (folder / "compared" / "scores.csv").read_text()
+    assert "stays = 30" in (folder / "compared" / "runs" / "boot" / "seed-0" / "settings.toml").read_text()
+
+
 def test_a_network_is_trained_and_a_sampler_samples_from_it(timediff, folder: Path) -> None:
     settings = ["training.steps=3", "model.network=example-conv", "model.channels=8"]
     given = [part for setting in settings for part in ("--set", setting)]

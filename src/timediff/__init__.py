@@ -20,6 +20,7 @@ __all__ = [
     "TimeDiff",
     "TimeDiffError",
     "check",
+    "compare",
     "evaluate",
     "evaluate_to",
     "generator",
@@ -55,6 +56,7 @@ _HOMES = {
     "marginals": "timediff.evaluation.metrics.marginals",
     "write_comparison": "timediff.report.comparison_page",
     "check": "timediff.cli.check",
+    "compare": "timediff.comparison.compare",
     "TimeDiffError": "timediff.errors",
 }
 
@@ -62,6 +64,7 @@ _CALLED = {"Settings": "TimeDiffSettings"}  # there
 
 if TYPE_CHECKING:
     from timediff.cli.check import check
+    from timediff.comparison.compare import compare
     from timediff.data.cohort import Cohort, read_cohort
     from timediff.data.schema import Feature, Schema, Split
     from timediff.errors import TimeDiffError

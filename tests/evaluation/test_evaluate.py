@@ -292,3 +292,18 @@ def test_what_is_measured_can_be_read_while_the_rest_is_measured(tmp_path):
     evaluate_to(tmp_path / "out", TRAIN, TEST, FRESH, settings=settings, progress=look, say=said.append)
     assert {"copies"} in seen
     assert [line.rpartition(", ")[0] for line in said] == ["synthetic: Exact copies", "synthetic: Nearest neighbours"]
+
+
+def test_what_is_kept_is_of_the_same_cohorts_and_settings_alone(tmp_path):
+    def evaluated(name, cohort, **changes):
+        evaluate(TRAIN, TEST, {name: cohort}, settings=quick("copies", **changes), parts=tmp_path)
+        return {path.name for path in tmp_path.glob("copies-*.json")}
+
+    first = evaluated("a", FRESH)
+    assert evaluated("a", FRESH) == first
+    assert evaluated("a", [FRESH, OTHER]) > first
+    so_far = evaluated("b", FRESH)
+    assert evaluated("a", FRESH, seed=1) > so_far
+    so_far = evaluated("a", FRESH, seed=1)
+    evaluate(TRAIN, TEST, {"a": FRESH}, settings=quick("copies", "mir"), parts=tmp_path)
+    assert {path.name for path in tmp_path.glob("copies-*.json")} == so_far  # another metric beside it changes nothing

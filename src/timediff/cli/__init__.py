@@ -1,5 +1,6 @@
 """The command line: parses, calls, shows progress."""
 
 from timediff.cli.commands import app, main
+from timediff.cli.comparison import compare
 
-__all__ = ["app", "main"]
+__all__ = ["app", "compare", "main"]

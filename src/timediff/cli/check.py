@@ -60,7 +60,7 @@ def check(path: str | Path) -> Checked:
             return checked
     raise TimeDiffError(
         f"{folder} is none of the folders that TimeDiff writes: a cohort has a schema.toml, a run a provenance.json, "
-        "results a results.json, and unfinished work lies in .OUT.parts."
+        "results a results.json, a comparison a comparison.json, and unfinished work lies in .OUT.parts."
     )
 
 
@@ -82,6 +82,25 @@ def _run(checked: Checked) -> None:
             GENERATORS(run.generator).from_run(run, checked.notes.append)
         else:
             checked.notes.append("it has no weights yet: timediff fit … --resume goes on")
+
+
+def _comparison(checked: Checked) -> None:
+    """All runs, cohorts and results that are in it."""
+    from timediff.comparison.folder import NAME as REQUEST
+    from timediff.comparison.folder import Folder
+
+    with checked.reading():
+        rows = Folder(checked.path).request().rows
+        checked.notes.append(f"rows in {REQUEST}: {', '.join(row.name for row in rows)}")
+    found = [*checked.path.glob("runs/*/seed-*"), *checked.path.glob("cohorts/*/seed-*"), checked.path / "results"]
+    parts = [check(path) for path in sorted(found) if path.is_dir()]
+    for part in parts:
+        where = part.path.relative_to(checked.path)
+        checked.problems += [f"{where}: {problem}" for problem in part.problems]
+        checked.notes += [f"{where}: {note}" for note in part.notes]
+    checked.hashed = all(part.hashed for part in parts)
+    if not (checked.path / "results").is_dir():
+        checked.notes.append("there are no results yet: the same command with --resume goes on")
 
 
 def _results(checked: Checked) -> None:
@@ -120,6 +139,7 @@ def _has(*names: str) -> Callable[[Path], bool]:
 
 
 KINDS: tuple[tuple[Callable[[Path], bool], str, Callable[[Checked], None]], ...] = (
+    (_has("comparison.json"), "a comparison", _comparison),
     (_has("provenance.json"), "a run", _run),
     (_has("results.json"), "results", _results),
     (_has("request.json"), "an unfinished sampling", _parts),

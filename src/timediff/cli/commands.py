@@ -532,7 +532,10 @@ def report(
 @app.command()
 def check(
     path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="A cohort, a run, results or .OUT.parts.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="PATH", help="A cohort, a run, results, a comparison or .OUT.parts.", show_default=False
+        ),
     ],
 ) -> None:
     """Tell what a folder is, and whether it is as it was written."""

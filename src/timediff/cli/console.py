@@ -10,7 +10,7 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bars
 
 from timediff.runtime import devices
-from timediff.runtime.progress import Progress
+from timediff.runtime.progress import Progress, Watch
 
 console = Console(highlight=False, quiet=devices.rank() > 0)  # of many processes only the first speaks
 errors = Console(stderr=True, highlight=False)
@@ -27,22 +27,35 @@ def bar(what: str) -> Iterator[Progress]:
     if not console.is_terminal:
         yield _Lines(what)
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-    )
-    with Bars(*columns, TimeRemainingColumn(), TextColumn("{task.fields[note]}"), console=console) as bars:
-        task = bars.add_task(what, total=None, note="")
+    with _columns() as shown:
+        task = shown.add_task(what, total=None, note="")
 
         def show(done: int, total: int, **values: float) -> None:
             if values:
-                bars.update(task, note=_noted(values))
-            bars.update(task, completed=done, total=total)
+                shown.update(task, note=_noted(values))
+            shown.update(task, completed=done, total=total)
 
         yield show
+
+
+@contextmanager
+def bars() -> Iterator[Watch]:
+    """Yields a function that gives a name a bar of its own; a bar that is full is taken away."""
+    if not console.is_terminal:
+        yield lambda what: _Lines(what, ends=False)
+        return
+    with _columns() as shown:
+
+        def watch(what: str) -> Progress:
+            task = shown.add_task(escape(what), total=None, note="")
+
+            def show(done: int, total: int, **values: float) -> None:
+                noted = {"note": _noted(values)} if values else {}
+                shown.update(task, completed=done, total=total, visible=done < total, **noted)  # type: ignore[arg-type]
+
+            return show
+
+        yield watch
 
 
 @contextmanager
@@ -52,14 +65,21 @@ def waiting(what: str) -> Iterator[None]:
         yield
 
 
+def _columns() -> Bars:
+    return Bars(
+        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TextColumn("left"),
+        TimeRemainingColumn(), TextColumn("{task.fields[note]}"), console=console,
+    )  # fmt: skip
+
+
 class _Lines:
-    def __init__(self, what: str) -> None:
-        self.what, self.start = what, time.monotonic()
+    def __init__(self, what: str, *, ends: bool = True) -> None:
+        self.what, self.start, self.ends = what, time.monotonic(), ends
         self.last = self.start
 
     def __call__(self, done: int, total: int, **values: float) -> None:
         now = time.monotonic()
-        if now - self.last < QUIET_SECONDS and done < total:
+        if done == 0 or (done >= total and not self.ends) or (now - self.last < QUIET_SECONDS and done < total):
             return
         self.last = now
         left = (now - self.start) / done * (total - done)

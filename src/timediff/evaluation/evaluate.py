@@ -5,15 +5,13 @@ paper's protocol the discriminative classifier sees training stays, as TimeGAN's
 real stays in place of the synthetic ones: training stays where held-out ones are what is compared with.
 """
 
-import hashlib
 import json
 import os
 import platform
-import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,69 +20,24 @@ import numpy as np
 from timediff.data.cohort import Cohort
 from timediff.data.overlap import how_split
 from timediff.errors import TimeDiffError
-from timediff.evaluation.case import Case, Measurement
-from timediff.evaluation.figure_data import FigureData, cohort_figures
-from timediff.evaluation.leaks import leaks, refuse_leaks
+from timediff.evaluation.case import Case
+from timediff.evaluation.figure_data import cohort_figures
+from timediff.evaluation.leaks import leaks, refuse_copied, refuse_leaks
 from timediff.evaluation.metrics.marginals import require_same_features
-from timediff.evaluation.registry import METRICS, Metric
-from timediff.evaluation.results import Results, read_score, scores_csv, write_score
+from timediff.evaluation.registry import METRICS
+from timediff.evaluation.results import Results, scores_csv
 from timediff.evaluation.score import Score, combined, with_floors
 from timediff.evaluation.settings import EvaluationSettings
 from timediff.evaluation.single_stays import why_withheld
+from timediff.evaluation.tasks import FLOOR, Measured, keep, kept
+from timediff.evaluation.tasks import tasks as tasks_of
 from timediff.runtime.files import explained, locked, refuse_existing, write_atomically
-from timediff.runtime.parsing import Unreadable, read_json, read_text
+from timediff.runtime.parsing import read_text
 from timediff.runtime.progress import Progress, Say, silent, unheard
-from timediff.runtime.stored import restored
 
 FEWEST = 50  # stays in each cohort; below that no classifier can be trained
-FLOOR = "real against real"
 RESERVED = (FLOOR, "training data", "held-out data")  # in the report these are something else
 LONGEST_NAME = 100  # characters of a synthetic cohort's
-
-
-@dataclass(frozen=True)
-class Task:
-    """One metric of one cohort, or its floor."""
-
-    metric: Metric
-    given: Measurement
-    number: int = 0  # which of that generator's cohorts; of a floor, how many stays stand in for synthetic ones
-
-    @property
-    def cost(self) -> float:
-        once, each = self.metric.cost
-        return once + each * self.given.settings.repetitions
-
-    @property
-    def of(self) -> tuple[str, int]:
-        return self.given.generator, self.number
-
-    @property
-    def file(self) -> str:
-        """Where it is kept; no generator's name can lead elsewhere."""
-        key = f"{self.metric.name} {self.given.generator} {self.number}"
-        return f"{re.sub(r'[^a-z0-9]', '-', self.metric.name)}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
-
-    def run(self, progress: Progress) -> "Measured":
-        found = self.metric.measure(replace(self.given, progress=progress))
-        scores = [one for one in found if isinstance(one, Score)]
-        return Measured(scores, [one for one in found if isinstance(one, FigureData)])
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What metrics found of one cohort."""
-
-    scores: list[Score] = field(default_factory=list)
-    figures: list[FigureData] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class StoredPart:
-    """The same on disk, of one metric."""
-
-    scores: list[dict[str, Any]]
-    figures: list[dict[str, Any]]
 
 
 def evaluate(
@@ -108,7 +61,7 @@ def evaluate(
     _check(train, test, cohorts, settings)
     started = time.monotonic()
     case = Case(train, test, settings)
-    tasks = list(_tasks(case, cohorts))
+    tasks = list(tasks_of(case, cohorts))
     found = {(name, number): Measured() for name, several in cohorts.items() for number in range(len(several))}
     total, done = max(sum(task.cost for task in tasks), 1e-9), 0.0
 
@@ -123,11 +76,11 @@ def evaluate(
         return {name: combined(several, worst=_worst_counts) for name, several in each.items()}
 
     for task in tasks:
-        measured = _kept(parts, task)
+        measured = kept(parts, task)
         if measured is None:
             begun = time.monotonic()
             measured = task.run(_within(progress, done, task.cost, total))
-            _keep(parts, task, measured)
+            keep(parts, task, measured)
             say(f"{task.given.generator}: {task.metric.title}, {time.monotonic() - begun:.0f} s")
         whole = found.setdefault(task.of, Measured())
         whole.scores.extend(measured.scores)
@@ -207,48 +160,11 @@ def _begin(parts: Path, request: str, resume: bool, path: Path) -> None:
         )
 
 
-def _tasks(case: Case, cohorts: Mapping[str, Sequence[Cohort]]) -> Iterator[Task]:
-    """Metric after metric; the floors of each before what they are the floors of.
-
-    A metric that gets its floor here sees as many synthetic stays as training stays can stand in for.
-    """
-    train = len(case.train)
-    compared = {name: [case.some(cohort, train) for cohort in several] for name, several in cohorts.items()}
-    sizes = sorted({len(cohort) for several in compared.values() for cohort in several})
-    for metric in map(METRICS, case.settings.metrics):
-        if metric.floored:
-            for size in sizes:
-                most = min(size, len(case.test))
-                yield Task(metric, Measurement(case, case.stand_in(size), FLOOR, floor=True, most=most), size)
-        for name, several in (compared if metric.floored else cohorts).items():
-            for number, cohort in enumerate(several):
-                yield Task(metric, Measurement(case, cohort, name, most=min(len(cohort), len(case.test))), number)
-
-
 def _within(progress: Progress, before: float, cost: float, whole: float) -> Progress:
     def inner(done: int, total: int, **values: float) -> None:
         progress(int(1000 * (before + cost * done / max(total, 1)) / whole), 1000)
 
     return inner
-
-
-def _kept(parts: Path | None, task: Task) -> Measured | None:
-    file = None if parts is None else parts / task.file
-    if file is None or not file.exists():
-        return None
-    try:
-        stored = restored(StoredPart, read_json(file, finite=False), str(file))
-        scores = [read_score(score, str(file)) for score in stored.scores]
-        return Measured(scores, [FigureData.from_json(figure, str(file)) for figure in stored.figures])
-    except Unreadable:  # damaged: measured again
-        return None
-
-
-def _keep(parts: Path | None, task: Task, measured: Measured) -> None:
-    if parts is not None:
-        figures = [figure.to_json() for figure in measured.figures]
-        table = {"scores": [write_score(score) for score in measured.scores], "figures": figures}
-        write_atomically(parts / task.file, json.dumps(table))
 
 
 def _named(synthetic: Cohort | Mapping[str, Cohort | Sequence[Cohort]]) -> dict[str, list[Cohort]]:
@@ -280,21 +196,38 @@ def _check(train: Cohort, test: Cohort, cohorts: Mapping[str, Sequence[Cohort]],
     if not any(cohorts.values()):
         raise TimeDiffError("there is no synthetic cohort to evaluate.")
     require_names(cohorts)
-    named = [("the training cohort", train), ("the test cohort", test)]
-    named += [(f"the synthetic cohort {name!r}", one) for name, several in cohorts.items() for one in several]
-    for name, cohort in named:
-        if len(cohort) < FEWEST:
-            raise TimeDiffError(f"{name} has {len(cohort)} stays; an evaluation needs at least {FEWEST} in each.")
-        if cohort.length is not None:
-            raise TimeDiffError(f"{name} has stays of different lengths: cut all of them with --horizon N first.")
-        require_same_features(test.schema, cohort.schema, f"the test cohort and {name}")
-        if cohort.schema.steps != test.schema.steps:
-            raise TimeDiffError(
-                f"{name} has {cohort.schema.steps} steps and the test cohort {test.schema.steps}: "
-                "evaluate stays of one length, with --horizon N if need be."
-            )
+    require_real(train, test, settings)
+    for name, several in cohorts.items():
+        for one in several:
+            require_synthetic(test, name, one, settings)
+
+
+def require_real(train: Cohort, test: Cohort, settings: EvaluationSettings) -> None:
+    """Whether an evaluation can compare with these real stays."""
+    _require_comparable(test, "the training cohort", train)
+    _require_comparable(test, "the test cohort", test)
     if settings.protocol == "strict":
-        refuse_leaks(train, test, cohorts)
+        refuse_leaks(train, test)
+
+
+def require_synthetic(test: Cohort, name: str, cohort: Cohort, settings: EvaluationSettings) -> None:
+    """Whether a synthetic cohort can be evaluated."""
+    _require_comparable(test, f"the synthetic cohort {name!r}", cohort)
+    if settings.protocol == "strict":
+        refuse_copied(test, name, cohort)
+
+
+def _require_comparable(test: Cohort, name: str, cohort: Cohort) -> None:
+    if len(cohort) < FEWEST:
+        raise TimeDiffError(f"{name} has {len(cohort)} stays; an evaluation needs at least {FEWEST} in each.")
+    if cohort.length is not None:
+        raise TimeDiffError(f"{name} has stays of different lengths: cut all of them with --horizon N first.")
+    require_same_features(test.schema, cohort.schema, f"the test cohort and {name}")
+    if cohort.schema.steps != test.schema.steps:
+        raise TimeDiffError(
+            f"{name} has {cohort.schema.steps} steps and the test cohort {test.schema.steps}: "
+            "evaluate stays of one length, with --horizon N if need be."
+        )
 
 
 def _worst_counts(score: Score) -> bool:

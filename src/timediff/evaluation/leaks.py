@@ -1,6 +1,5 @@
 """Leaks: what makes an evaluation lie before anything is measured. Test stays that were trained on, or copied."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from timediff.data.cohort import Cohort
@@ -46,17 +45,20 @@ def leaks(train: Cohort, test: Cohort) -> list[Leak]:
     return found
 
 
-def refuse_leaks(train: Cohort, test: Cohort, synthetic: Mapping[str, Sequence[Cohort]]) -> None:
+def refuse_leaks(train: Cohort, test: Cohort) -> None:
     """For a protocol whose numbers are of stays that no generator has seen."""
     if found := leaks(train, test):
         raise TimeDiffError(f"{found[0]} (--protocol paper measures anyway, and warns.)")
-    for name, cohort in ((name, one) for name, several in synthetic.items() for one in several):
-        if count := identical_stays(test, cohort):
-            raise TimeDiffError(
-                f"{count:,} of {len(cohort):,} stays of the synthetic cohort {name!r} {_are(count)} copied from the "
-                "test cohort; expected none, since a generator must not have seen it. Fit to the training cohort "
-                "alone and sample again, or give a test cohort that was never trained on."
-            )
+
+
+def refuse_copied(test: Cohort, name: str, synthetic: Cohort) -> None:
+    """For the same protocol: a synthetic cohort that holds test stays."""
+    if count := identical_stays(test, synthetic):
+        raise TimeDiffError(
+            f"{count:,} of {len(synthetic):,} stays of the synthetic cohort {name!r} {_are(count)} copied from the "
+            "test cohort; expected none, since a generator must not have seen it. Fit to the training cohort "
+            "alone and sample again, or give a test cohort that was never trained on."
+        )
 
 
 def _are(count: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from timediff.errors import TimeDiffError
 from timediff.evaluation.figure_data import FigureData
 from timediff.evaluation.score import Score
+from timediff.evaluation.trainings import Training
 from timediff.runtime.files import new_folder
 from timediff.runtime.manifest import differences, read_manifest, write_manifest
 from timediff.runtime.parsing import Unreadable, read_json
@@ -31,6 +32,7 @@ class Results:
     facts: Mapping[str, str]  # stays of each cohort, their digests, version, hardware, date, duration
     warnings: Sequence[str] = ()  # what must be read before anything else
     figures: Sequence[FigureData] = field(default=())
+    trainings: Sequence[Training] = field(default=())  # of a comparison: how long each took, and which failed
 
     def write(self, path: str | Path) -> None:
         """Writes the folder: results.json, scores.csv, figures/, report.html."""
@@ -60,6 +62,8 @@ class Results:
                 for name in self.generators
             ],
         }
+        if self.trainings:
+            table["trainings"] = [_without_nan(asdict(training)) for training in self.trainings]
         return json.dumps(table, indent=1, ensure_ascii=False)
 
     def to_csv(self) -> str:
@@ -92,7 +96,7 @@ class Results:
         scores = {
             one.name: [read_score(score, f"{file}, {one.name}") for score in one.scores] for one in stored.generators
         }
-        return Results(tuple(scores), scores, stored.settings, stored.facts, stored.warnings, figures)
+        return Results(tuple(scores), scores, stored.settings, stored.facts, stored.warnings, figures, stored.trainings)
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,7 @@ class StoredResults:
     facts: dict[str, str]
     generators: list[StoredScores]
     warnings: list[str] = field(default_factory=list)
+    trainings: list[Training] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         names = [one.name for one in self.generators]
@@ -149,6 +154,10 @@ def read_score(table: Mapping[str, Any], where: str) -> Score:
     if "value" in known and known["value"] is None:
         known["value"] = math.nan
     return restored(Score, known, where)
+
+
+def _without_nan(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in table.items() if not (isinstance(value, float) and math.isnan(value))}
 
 
 def _nothing(value: Any) -> bool:

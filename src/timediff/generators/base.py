@@ -38,6 +38,12 @@ class Generator(ABC):
     def _set(self, settings: Any) -> None:
         self.settings = self._given = settings
 
+    @property
+    def given(self) -> GeneratorSettings:
+        """Its settings as it was given them; in `settings` is what a cohort decides, too."""
+        found: GeneratorSettings = self._given
+        return found
+
     @abstractmethod
     def plan(self, cohort: Cohort) -> dict[str, Any]:
         """What `fit` would build for this cohort; it checks the cohort and trains nothing."""

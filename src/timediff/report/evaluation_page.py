@@ -19,6 +19,7 @@ from timediff.report.meanings import ASKED, OTHER, QUESTIONS, families, find_met
 from timediff.report.page import cell, document, facts_table, header, plotly_is_here, section, table
 from timediff.report.panel_tables import panel
 from timediff.report.score_tables import best, matrix, side_by_side
+from timediff.report.training_time import training_time
 from timediff.report.verdicts import RULES, Verdict, verdicts
 from timediff.runtime.files import explained, write_atomically
 
@@ -63,6 +64,7 @@ def write_report(path: Path, results: Results) -> None:
     numbers = count()
     sections = [
         section("Verdicts", _verdicts(results, names)),
+        training_time(results, numbers),
         *(section(question, _evidence(results, names, question, numbers)) for question in QUESTIONS),
         _others(results, names),
         _groups(results, names),

@@ -14,13 +14,13 @@ from timediff.report.verdicts import verdicts
 
 def scores_table(results: Results) -> Table:
     """One row a number of the whole cohort; one column a generator, after real against real."""
-    table = Table(
-        caption="± is the standard deviation over classifiers' seeds; the report has intervals, features and subgroups."
-    )
+    several = any("cohort" in score.std for name in results.generators for score in results.scores[name])
+    varied = "the cohorts of a generator" if several else "classifiers' seeds"
+    table = Table(caption=f"± is the standard deviation over {varied}; the report has intervals, features, subgroups.")
     table.add_column("number", overflow="fold")
     for heading in ("good value", "real against real", *results.generators):
         table.add_column(Text(heading), justify="right")
-    rows = {score.key: score for name in results.generators for score in results.scores[name] if _shown(score)}
+    rows = {score.key: score for name in results.generators for score in results.scores[name] if shown(score)}
     for key, first in rows.items():
         found = {name: {s.key: s for s in results.scores[name]}.get(key) for name in results.generators}
         who = classifier(first)
@@ -39,7 +39,8 @@ def verdict_lines(results: Results) -> Iterator[str]:
         yield f"WARNING: {warning}"
 
 
-def _shown(score: Score) -> bool:
+def shown(score: Score) -> bool:
+    """Whether a number is among those that a decision rests on."""
     found = find_metric(score.metric)
     headline = found is None or score.classifier is None or score.classifier.startswith(found.headline)
     return score.feature is None and score.group is None and headline and meaning(score).in_terminal

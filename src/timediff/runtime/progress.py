@@ -10,12 +10,20 @@ class Progress(Protocol):
     def __call__(self, done: int, total: int, **values: float) -> None: ...
 
 
+Watch = Callable[[str], Progress]  # of what is done beside other work: its progress, by its name
+
+
 def unheard(line: str) -> None:
     """Nobody is listening."""
 
 
 def silent(done: int, total: int, **values: float) -> None:
     """Nobody is watching."""
+
+
+def unwatched(what: str) -> Progress:
+    """Nobody is watching any of it."""
+    return silent
 
 
 def part(progress: Progress, number: int, of: int) -> Progress:
