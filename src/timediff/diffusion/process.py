@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from timediff.data.batch import Batch, Layout
 
+STAY_LEVELS = 24  # noise levels at which the losses of single stays are computed
 # The network: (B, L, inputs) and the noise level as its conditioning (B,) → (B, L, outputs).
 Denoiser = Callable[[Tensor, Tensor], Tensor]
 # Builds a network of so many inputs and outputs.
@@ -44,6 +45,10 @@ class Process(nn.Module):
     @abstractmethod
     def loss(self, batch: Batch, noise: NoiseSource) -> Losses:
         """The training loss of a batch, with noise levels and noise from `noise`."""
+
+    @abstractmethod
+    def stay_losses(self, batch: Batch, noise: NoiseSource) -> dict[str, Tensor]:
+        """Losses of each stay, (B, levels), by what they are the losses of; for attacks on a trained network."""
 
     @abstractmethod
     def sample(

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from timediff.data.arrays import Floats
 from timediff.data.cohort import Cohort, concatenate
 from timediff.data.schema import Schema
 from timediff.errors import TimeDiffError
@@ -101,6 +102,16 @@ class Generator(ABC):
     @abstractmethod
     def schema(self) -> Schema:
         """The schema of what it generates."""
+
+    def stay_losses(self, cohort: Cohort, *, seed: int = 0, progress: Progress = silent) -> dict[str, Floats]:
+        """Losses of each stay, (stays, levels), by what they are the losses of: what an attacker reads off a model.
+
+        The same seed gives the same noise to the same stays. For audits alone: what it returns is about single stays.
+        """
+        raise TimeDiffError(
+            f"{self.name} has no loss of a single stay, so attacks on its run folder cannot be made: attack what it "
+            "generates."
+        )
 
     def sample(
         self, n: int, *, seed: int = 0, length: int | None = None, progress: Progress = silent, **options: Any

@@ -7,8 +7,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from torch import nn
+import numpy as np
+import torch
+from torch import Tensor, nn
 
+from timediff.data.arrays import Floats
 from timediff.data.batch import Batch
 from timediff.data.codec import Codec
 from timediff.data.cohort import Cohort
@@ -20,9 +23,10 @@ from timediff.generators.run import Run
 from timediff.generators.sampling import BatchSampler, Compute, ComputeBatches, compute_batch
 from timediff.runtime import devices
 from timediff.runtime.cuda_graphs import gpu_failures
+from timediff.runtime.precision import arithmetic
 from timediff.runtime.prefetch import ahead
 from timediff.runtime.progress import Progress, Say, silent, unheard
-from timediff.runtime.randomness import BLOCK
+from timediff.runtime.randomness import BLOCK, Noise
 from timediff.runtime.seeding import require_seed
 from timediff.settings.base import NeuralSettings
 from timediff.settings.training import ComputeSettings
@@ -57,6 +61,10 @@ class NeuralGenerator(Generator, Generic[S]):
     @abstractmethod
     def sampler(self, network: nn.Module, codec: Codec, compute: Compute[Any]) -> BatchSampler:
         """Samples stays of `compute.length` steps; the network computes no more than `compute.rows` at once."""
+
+    def losses_of(self, network: nn.Module, batch: Batch, codec: Codec, noise: Noise) -> dict[str, Tensor] | None:
+        """Losses of each stay, (B, levels), by their names; None of a method that has no such loss."""
+        return None
 
     def prepare(self, network: nn.Module, data: Batch, codec: Codec, say: Say) -> None:
         """What a network takes from the training data before training."""
@@ -169,6 +177,23 @@ class NeuralGenerator(Generator, Generic[S]):
                 f"{self.name} is not sampled with {' or '.join(unknown)}: what can be chosen is {', '.join(known)}."
             )
         return self.settings.updated({"sampling": given}, "sampling").sampling
+
+    @gpu_failures()
+    def stay_losses(self, cohort: Cohort, *, seed: int = 0, progress: Progress = silent) -> dict[str, Floats]:
+        """Losses of each stay, (stays, levels); the same seed gives the same noise to the same stays."""
+        codec, device = self.fitted.codec, devices.device()
+        network, data = self.fitted.network.to(device), codec.encode(cohort)
+        parts: list[dict[str, Floats]] = []
+        for start in range(0, len(data), BLOCK):
+            batch = data[start : start + BLOCK].to(device)
+            noise = Noise("evaluation", [(seed, start)], [len(batch)], BLOCK, device)
+            with torch.inference_mode(), arithmetic("float32"):
+                found = self.losses_of(network, batch, codec, noise)
+            if found is None:
+                return super().stay_losses(cohort)
+            parts.append({name: losses.double().cpu().numpy() for name, losses in found.items()})
+            progress(min(start + BLOCK, len(data)), len(data))
+        return {name: np.concatenate([one[name] for one in parts]) for name in (parts[0] if parts else ())}
 
     def save(self, path: str | Path) -> None:
         fitted = self.fitted

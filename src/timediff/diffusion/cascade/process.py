@@ -23,7 +23,7 @@ from timediff.diffusion.cascade import edm
 from timediff.diffusion.cascade.edm import EDMPrecond, NetworkOutput
 from timediff.diffusion.cascade.head import AutoregressiveHead
 from timediff.diffusion.cascade.solvers import calls_for, levels_for
-from timediff.diffusion.process import BuildNetwork, Denoiser, Losses, NoiseSource, Process
+from timediff.diffusion.process import STAY_LEVELS, BuildNetwork, Denoiser, Losses, NoiseSource, Process
 from timediff.diffusion.samplers import CASCADE_SAMPLERS
 
 CLASS_FRACTION = 0.5  # of the training stays are for the classes of steps; the others are for values
@@ -31,6 +31,14 @@ STATIC_WEIGHT = 0.1  # of the static classes in the loss: they are trained soon,
 EMBEDDED = 1000.0  # conditioning is on the scale of diffusion steps
 STAGE_2 = 2.0  # its conditioning is STAGE_2 + the fraction of masked steps: above every log σ / 4 of stage 3
 CALLS = 72  # of the network, where sampling.steps is unset
+
+
+class StageLosses(NamedTuple):
+    """Losses of stays, (B,) each; None of a stage that there is not."""
+
+    values: Tensor | None
+    classes: Tensor | None  # a masked step
+    static: Tensor | None
 
 
 class CallPlan(NamedTuple):
@@ -72,8 +80,42 @@ class Cascade(Process):
         `u` (B,) says where to train: below CLASS_FRACTION stage 2, from there on stage 3, each from none to all of its
         noise.
         """
+        fraction = self.class_fraction
+        each = self._of_stays(batch, u, noise)
+        normal = classes = of_static = batch.continuous.new_zeros(())
+        if each.values is not None:
+            normal = (each.values * ~(u < fraction)).mean() / (1 - fraction)
+        if each.classes is not None:
+            classes = each.classes.mean() / fraction
+        if each.static is not None:
+            of_static = each.static.mean()
+        total = normal + self.lambda_ * classes / max(1, self.continuous) + STATIC_WEIGHT * of_static
+        return Losses(total, normal, classes)
+
+    @property
+    def class_fraction(self) -> float:
+        """Of the training stays: how many are for stage 2."""
+        return (CLASS_FRACTION if self.continuous else 1.0) if self.step_head.classes else 0.0
+
+    def stay_losses(self, batch: Batch, noise: NoiseSource) -> dict[str, Tensor]:
+        fraction, found = self.class_fraction, dict[str, list[Tensor]]()
+        for k in range(STAY_LEVELS):
+            level = (k + 0.5) / STAY_LEVELS
+            for stage, u in (("values", fraction + (1 - fraction) * level), ("classes", fraction * level)):
+                if not (self.continuous if stage == "values" else self.step_head.classes):
+                    continue
+                each = self._of_stays(batch, batch.continuous.new_full((len(batch),), u), noise)
+                loss = each.values if stage == "values" else each.classes
+                assert loss is not None
+                found.setdefault(stage, []).append(loss)
+                if each.static is not None:  # the same at every level
+                    found["static"] = [each.static]
+        return {name: torch.stack(losses, dim=1) for name, losses in found.items()}
+
+    def _of_stays(self, batch: Batch, u: Tensor, noise: NoiseSource) -> StageLosses:
+        """What each stay (B,) adds to the losses, at the place of training that `u` says."""
         x0, length = batch.continuous, batch.steps
-        fraction = (CLASS_FRACTION if self.continuous else 1.0) if self.step_head.classes else 0.0
+        fraction = self.class_fraction
         second = u < fraction
         level = torch.where(second, u / max(fraction, 1e-9), (u - fraction) / max(1 - fraction, 1e-9))
         count = torch.where(second, 1 + (level * length).long().clamp(max=length - 1), 0)
@@ -89,17 +131,14 @@ class Cascade(Process):
             return self._output(self.denoiser(self.input(scaled, hot, masked, static_hot), conditioning))
 
         denoised, start = EDMPrecond(network)(x, sigma)
-        normal = classes = of_static = x0.new_zeros(())
+        values = classes = of_static = None
         if self.continuous:
-            of_stay = (denoised - x0).square().mean(dim=(1, 2)) * edm.weight(sigma.flatten()).to(x0.dtype)
-            normal = (of_stay * ~second).mean() / (1 - fraction)
+            values = (denoised - x0).square().mean(dim=(1, 2)) * edm.weight(sigma.flatten()).to(x0.dtype)
         if self.step_head.classes:
-            of_stay = (self.step_head(start, c, hot).sum(dim=2) * masked).sum(dim=1) / count.clamp(min=1)
-            classes = of_stay.mean() / fraction
+            classes = (self.step_head(start, c, hot).sum(dim=2) * masked).sum(dim=1) / count.clamp(min=1)
         if self.static_head.classes:
-            of_static = self.static_head(start.new_zeros(1), static, static_hot).sum(dim=1).mean()
-        total = normal + self.lambda_ * classes / max(1, self.continuous) + STATIC_WEIGHT * of_static
-        return Losses(total, normal, classes)
+            of_static = self.static_head(start.new_zeros(1), static, static_hot).sum(dim=1)
+        return StageLosses(values, classes, of_static)
 
     def input(self, x: Tensor, hot: Tensor, masked: Tensor, static_hot: Tensor) -> Tensor:
         """The network's, (B, L, inputs): scaled values, classes of known steps, which steps are masked, static ones."""

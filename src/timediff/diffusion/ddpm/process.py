@@ -10,7 +10,7 @@ from timediff.diffusion import categorical
 from timediff.diffusion.ddpm import gaussian, multinomial
 from timediff.diffusion.ddpm.groups import ClassGroup, class_groups
 from timediff.diffusion.ddpm.schedules import subset
-from timediff.diffusion.process import BuildNetwork, Denoiser, Losses, NoiseSource, Process
+from timediff.diffusion.process import STAY_LEVELS, BuildNetwork, Denoiser, Losses, NoiseSource, Process
 from timediff.diffusion.samplers import DDPM_SAMPLERS
 
 
@@ -65,15 +65,32 @@ class MixedDiffusion(Process):
 
     def loss_at(self, batch: Batch, t: Tensor, noise: NoiseSource) -> Losses:
         """L_train = λ L_C + L_N (eq. 12) at steps t (B,)."""
+        squares, bound = self._of_stays(batch, t, noise)
+        zero = batch.continuous.new_zeros(())
+        normal = squares.mean() if self.continuous else zero
+        classes = len(self.layout.classes)
+        discrete = bound.mean() / classes if bound is not None else zero
+        return Losses(self.lambda_ * discrete + normal, normal, discrete)
+
+    def stay_losses(self, batch: Batch, noise: NoiseSource) -> dict[str, Tensor]:
+        found: dict[str, list[Tensor]] = {}
+        for k in range(STAY_LEVELS):
+            t = torch.full((len(batch),), int((k + 0.5) / STAY_LEVELS * self.steps), device=batch.device)
+            squares, bound = self._of_stays(batch, t, noise)
+            if self.continuous:
+                found.setdefault("values", []).append(squares.mean(dim=(1, 2)))
+            if bound is not None:
+                found.setdefault("classes", []).append(bound / len(self.layout.classes))
+        return {name: torch.stack(losses, dim=1) for name, losses in found.items()}
+
+    def _of_stays(self, batch: Batch, t: Tensor, noise: NoiseSource) -> tuple[Tensor, Tensor | None]:
+        """Squared errors of the predicted noise (B, L, P_r), and the bound of each stay's classes (B,)."""
         x0, c0 = batch.continuous, batch.discrete.long()
         eps, uniform = noise.normal(*x0.shape[1:]), noise.uniform(*c0.shape[1:])
         x_t, c_t = self.q_sample(x0, c0, t, eps, uniform)
         output = self.denoiser(self.input(x_t, c_t), t).float()
-        zero = output.new_zeros(())
-        normal = (output[..., : self.continuous] - eps).square().mean() if self.continuous else zero
-        classes = len(self.layout.classes)
-        discrete = self.discrete_bound(output, c0, c_t, t).mean() / classes if classes else zero
-        return Losses(self.lambda_ * discrete + normal, normal, discrete)
+        bound = self.discrete_bound(output, c0, c_t, t) if self.layout.classes else None
+        return (output[..., : self.continuous] - eps).square(), bound
 
     def divergence(self, output: Tensor, c0: Tensor, c_t: Tensor, t: Tensor) -> Tensor:
         """L_t of each stay (B,): KL(q(c_{t−1} | c_t, c_0) ‖ p_θ(c_{t−1} | c_t)) summed over channels and series steps.

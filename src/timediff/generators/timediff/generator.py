@@ -52,6 +52,10 @@ class TimeDiff(NeuralGenerator[TimeDiffSettings]):
     def objectives(self, codec: Codec) -> tuple[Objective, ...]:
         return (Objective(_loss),)
 
+    def losses_of(self, network: nn.Module, batch: Batch, codec: Codec, noise: Noise) -> dict[str, Tensor]:
+        assert isinstance(network, Process)
+        return network.stay_losses(batch, noise)
+
     def sampler(self, network: nn.Module, codec: Codec, compute: Compute[SamplingSettings]) -> DiffusionSampler:
         assert isinstance(network, Process)
         return DiffusionSampler(network, compute.accelerated(network.denoiser), compute.length, compute.settings)
