@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 __all__ = [
+    "Audit",
+    "AuditSettings",
     "Cohort",
     "EvaluationSettings",
     "Feature",
@@ -19,6 +21,8 @@ __all__ = [
     "Split",
     "TimeDiff",
     "TimeDiffError",
+    "audit",
+    "audit_to",
     "check",
     "compare",
     "evaluate",
@@ -53,6 +57,10 @@ _HOMES = {
     "evaluate": "timediff.evaluation.evaluate",
     "evaluate_to": "timediff.evaluation.evaluate",
     "Results": "timediff.evaluation.results",
+    "Audit": "timediff.evaluation.audit",
+    "AuditSettings": "timediff.evaluation.audit",
+    "audit": "timediff.evaluation.audit",
+    "audit_to": "timediff.evaluation.audit",
     "marginals": "timediff.evaluation.metrics.marginals",
     "write_comparison": "timediff.report.comparison_page",
     "check": "timediff.cli.check",
@@ -68,6 +76,7 @@ if TYPE_CHECKING:
     from timediff.data.cohort import Cohort, read_cohort
     from timediff.data.schema import Feature, Schema, Split
     from timediff.errors import TimeDiffError
+    from timediff.evaluation.audit import Audit, AuditSettings, audit, audit_to
     from timediff.evaluation.evaluate import evaluate, evaluate_to
     from timediff.evaluation.metrics.marginals import marginals
     from timediff.evaluation.results import Results

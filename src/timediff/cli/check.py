@@ -112,6 +112,15 @@ def _results(checked: Checked) -> None:
         checked.notes.append(f"scores of {', '.join(found.generators)}")
 
 
+def _audit(checked: Checked) -> None:
+    from timediff.evaluation.audit import Audit
+
+    checked.compare()
+    with checked.reading():
+        found = Audit.read(checked.path)
+        checked.notes.append(f"{len({s.classifier for s in found.scores})} attacks")
+
+
 def _cohort(checked: Checked) -> None:
     from timediff.data.cohort import read_cohort
 
@@ -142,6 +151,7 @@ KINDS: tuple[tuple[Callable[[Path], bool], str, Callable[[Checked], None]], ...]
     (_has("comparison.json"), "a comparison", _comparison),
     (_has("provenance.json"), "a run", _run),
     (_has("results.json"), "results", _results),
+    (_has("audit.json"), "an audit", _audit),
     (_has("request.json"), "an unfinished sampling", _parts),
     (_has("schema.toml", "series.parquet"), "a cohort", _cohort),
 )

@@ -99,6 +99,11 @@ class Generator(ABC):
         """A hash of the trained state: two generators with the same one give the same stays."""
 
     @property
+    def trained_on(self) -> str | None:
+        """The hash of the cohort that it was fitted to; None where that is not known."""
+        return None
+
+    @property
     @abstractmethod
     def schema(self) -> Schema:
         """The schema of what it generates."""

@@ -76,6 +76,10 @@ class NeuralGenerator(Generator, Generic[S]):
         return self._fitted
 
     @property
+    def trained_on(self) -> str | None:
+        return self.fitted.data_sha256 or None
+
+    @property
     def schema(self) -> Schema:
         return self.fitted.codec.schema
 

@@ -111,6 +111,11 @@ class SimpleGenerator(Generator):
         return hashlib.sha256(b"".join([*content, self.settings.to_toml().encode()])).hexdigest()
 
     @property
+    def trained_on(self) -> str | None:
+        digest = self._state()[2].get("data_sha256")
+        return str(digest) if digest else None
+
+    @property
     def schema(self) -> Schema:
         return self._state()[0]
 
