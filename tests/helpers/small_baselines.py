@@ -14,7 +14,8 @@ from timediff.runtime.randomness import Noise
 from timediff.settings.resolve import resolve
 from timediff.training.objective import Objective
 
-BASELINES = ["timegan", "rcgan", "crnngan", "tforcing", "pforcing"]
+BASELINES = ["timegan", "rcgan", "crnngan", "tforcing", "pforcing", "rnn", "ehrmgan"]
+PUBLISHED = ["rnn", "ehrmgan"]  # that have a second preset, as published
 SMALL = {"model.hidden": 8, "training.batch": 16, "training.checkpoint_every": 1000}
 
 

@@ -1,6 +1,6 @@
 """Settings of every generator there is, small enough for tests."""
 
-from helpers.small_baselines import BASELINES
+from helpers.small_baselines import BASELINES, PUBLISHED
 from timediff.settings.resolve import resolve
 
 SHORT = {"model.hidden": 8, "training.steps": 6, "training.batch": 16, "training.checkpoint_every": 3}
@@ -10,4 +10,5 @@ EVERY = {  # by preset: the generator's name, and its settings
     "paper": ("timediff", PAPER),
     "fast": ("timediff", FAST),
     **{name: (name, resolve(name, assignments=SHORT)) for name in BASELINES},
+    **{f"{name}-published": (name, resolve(f"{name}-published", assignments=SHORT)) for name in PUBLISHED},
 }
