@@ -298,7 +298,9 @@ def test_both_sides_are_conditioned_on_the_label(mixed: Cohort) -> None:
     z, label = made.network.sample_noise(noise_for(5), 6)
     with torch.no_grad():
         zero, one = (made.network.generate(z, torch.full_like(label, of), length=6) for of in (0, 1))
+        of_zero, of_one = (made.network.latents(z, torch.full((5, 6, 1), of)) for of in (0.0, 1.0))
     assert ((zero - one).abs().amax(dim=(0, 1)) > 1e-6).all()
+    assert all(not torch.equal(of_zero[side], of_one[side]) for side in SIDES)  # and not the decoders alone
     _, known = made.network.sides.split(one)
     assert torch.equal(known, torch.ones_like(known))
 

@@ -7,6 +7,7 @@ import torch
 
 from helpers.small_baselines import baseline, noise_for, untrained
 from timediff.data.cohort import Cohort
+from timediff.generators.common.columns import Columns
 
 
 @pytest.mark.parametrize("skip", [False, True])
@@ -43,6 +44,9 @@ def test_it_is_fed_with_its_own_steps_made_valid(mixed: Cohort) -> None:
     with torch.no_grad():
         stays = network.generate(made.columns.of(made.batch)[:, 0], length=5)
     assert torch.equal(torch.cat(fed, dim=1), stays[:, :-1])
+    with torch.no_grad():
+        following = network.valid(network.rnn(stays[:, :-1]))
+    assert torch.allclose(following, stays[:, 1:], atol=1e-5)  # it remembers all of them
     x, c = made.columns.split(stays)
     assert torch.allclose(made.columns.join(x, c), stays, atol=1e-6)
     assert x.abs().max() <= 4
@@ -52,4 +56,6 @@ def test_published_its_first_steps_are_those_of_training_stays(mixed: Cohort) ->
     made: Any = baseline("rnn", model__first="real", training__steps=1).fit(mixed, seed=0).fitted
     first = made.network.first.sample(noise_for(50))
     known = made.network.first.vectors
+    codec = made.codec
+    assert torch.equal(known, Columns(codec).of(codec.encode(mixed))[:, 0])
     assert all((known == one).all(dim=1).any() for one in first)
