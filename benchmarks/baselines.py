@@ -31,8 +31,8 @@ from timediff.evaluation.score import Score
 from timediff.evaluation.settings import EvaluationSettings
 from timediff.settings.resolve import generator_of, parse_assignment, resolve
 
-# Discriminative scores of Stocks and Energy as Tian et al. print them in their table of all methods.
-PUBLISHED = {
+# Discriminative scores of Stocks and Energy as Tian et al. print them in their table of all methods, by preset.
+PUBLISHED: dict[str, tuple[float, float] | None] = {
     "timegan": (0.102, 0.236),
     "rcgan": (0.196, 0.336),
     "crnngan": (0.399, 0.499),
@@ -43,6 +43,10 @@ PUBLISHED = {
     "dspd-ou": (0.098, 0.290),
     "cspd-gp": (0.313, 0.392),
     "cspd-ou": (0.283, 0.384),
+    "rnn-published": None,  # which they compare with, but print no scores of
+    "rnn": None,
+    "ehrmgan-published": (0.483, 0.497),
+    "ehrmgan": (0.483, 0.497),
     "fast": (0.048, 0.088),  # of TimeDiff as published
 }
 COHORTS = ("stocks", "energy")
@@ -89,8 +93,9 @@ def table(rows: list[dict[str, Any]]) -> str:
                 ends = f" ({min(scores):.3f} to {max(scores):.3f})" if len(scores) > 1 else ""
                 seconds = statistics.mean(one["training_seconds"] for one in seeds)
                 speed = statistics.mean(one["stays"] / one["sampling_seconds"] for one in seeds)
+                published = PUBLISHED[preset]
                 lines.append(
-                    f"| {named} | {cohort.title()} | {PUBLISHED[preset][number]:.3f} | "
+                    f"| {named} | {cohort.title()} | {f'{published[number]:.3f}' if published else '–'} | "
                     f"{statistics.mean(scores):.3f}{ends} | {one['updates']:,} × {one['batch']} | {seconds:.0f} | "
                     f"{speed:,.0f} |"
                 )

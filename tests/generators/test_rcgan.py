@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from helpers.small_baselines import baseline, noise_for, untrained
 from timediff.data.cohort import Cohort
-from timediff.generators.rcgan.network import holding
+from timediff.generators.common.held_noise import holding
 
 
 @given(numbers=st.integers(1, 9), steps=st.integers(1, 6), fraction=st.floats(0, 1))

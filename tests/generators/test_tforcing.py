@@ -2,7 +2,7 @@
 
 import torch
 
-from helpers.small_baselines import columns_of
+from helpers.small_baselines import baseline, columns_of
 from timediff.data.cohort import Cohort
 from timediff.generators.tforcing.network import Predictor
 from timediff.generators.tforcing.settings import ForcingModelSettings
@@ -32,3 +32,9 @@ def test_steps_are_samples_and_not_means(mixed: Cohort) -> None:
     assert torch.equal(one, again)
     assert torch.equal(one[0], other[0])
     assert not torch.allclose(one[1:], other[1:], atol=0.1)
+
+
+def test_it_starts_as_the_linear_model_of_the_data(mixed: Cohort) -> None:
+    """An update of 0.001 alone would leave what is carried over near 1."""
+    carry = baseline("tforcing", training__steps=1).fit(mixed, seed=0).fitted.network.next.carry
+    assert (carry - 1).abs().max() > 0.1

@@ -28,7 +28,11 @@ class Recurrent(nn.Module):
         found: tuple[Tensor, State] = self.rnn(x, before)
         return found
 
-    def forward(self, x: Tensor, before: State = None) -> Tensor:
-        states, _ = self.states(x, before)
+    def step(self, x: Tensor, before: State = None) -> tuple[Tensor, State]:
+        """The outputs of these steps, and the state to go on from."""
+        states, last = self.states(x, before)
         y: Tensor = self.output(torch.cat([states, x.to(states.dtype)], dim=-1) if self.skip else states)
-        return y
+        return y, last
+
+    def forward(self, x: Tensor, before: State = None) -> Tensor:
+        return self.step(x, before)[0]

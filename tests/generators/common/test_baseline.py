@@ -32,8 +32,8 @@ def errors(real: Cohort, synthetic: Cohort) -> dict[str, float]:
 
 EVERY_BASELINE = [*BASELINES, "halo"]  # which sees no columns
 UPDATES = {
-    "timegan": 300, "rcgan": 1600, "crnngan": 800, "tforcing": 400, "pforcing": 150, "halo": 200,
-    **dict.fromkeys(PROCESS_DIFFUSION, 400),
+    "timegan": 300, "rcgan": 1600, "crnngan": 800, "tforcing": 400, "pforcing": 150, "rnn": 400, "ehrmgan": 400,
+    "halo": 200, **dict.fromkeys(PROCESS_DIFFUSION, 400),
 }  # fmt: skip
 SHORT = {"model__hidden": 24, "training__batch": 64, "training__lr": 3e-3}
 SHORTER = {  # presets are for ten times as many updates, and more
@@ -65,10 +65,12 @@ def test_it_learns(name: str) -> None:
 @pytest.mark.parametrize("name", EVERY_BASELINE)
 @pytest.mark.parametrize("at", [2, 7])
 def test_stopped_and_resumed_it_is_the_same(name: str, at: int, mixed: Cohort, tmp_path: Path) -> None:
-    """Of TimeGAN in its first phase and in its last."""
+    """Of TimeGAN and EHR-M-GAN in the first phase and in the last."""
     short: dict[str, object] = {"training__steps": 10, "training__checkpoint_every": 1}
     if name == "timegan":
         short |= {"phases__embedding": 0.3, "phases__supervised": 0.3}
+    if name == "ehrmgan":
+        short |= {"phases__pretraining": 0.5}
     whole = baseline(name, **short).fit(mixed, seed=3)
 
     def stop(done: int, total: int, **values: float) -> None:
@@ -105,7 +107,7 @@ def test_a_run_folder_holds_no_first_step_unless_it_is_asked_to(name: str, mixed
         return sum(one.tobytes() in content for vectors in (by_stay, by_column) for one in vectors), said
 
     assert kept() == (0, [])
-    if name in ("tforcing", "pforcing"):
+    if name in ("tforcing", "pforcing", "rnn"):
         count, said = kept(model__first="real")
         assert count == len(mixed)
         assert ["holds the first step of every training stay" in line for line in said] == [True]
@@ -118,12 +120,12 @@ def test_one_stay_is_enough(name: str, mixed: Cohort) -> None:
     assert len(model.fit(one, seed=0).sample(5)) == 5
 
 
-@pytest.mark.parametrize("name", ["timegan", "tforcing", "pforcing"])
+@pytest.mark.parametrize("name", ["timegan", "tforcing", "pforcing", "rnn"])
 def test_one_step_is_too_few_for_what_learns_the_next(name: str, mixed: Cohort) -> None:
     with pytest.raises(TimeDiffError, match=f"{name} learns how one step follows from another"):
         baseline(name).plan(mixed.horizon(1))
 
 
-@pytest.mark.parametrize("name", ["rcgan", "crnngan", "halo", *PROCESS_DIFFUSION])
+@pytest.mark.parametrize("name", ["rcgan", "crnngan", "ehrmgan", "halo", *PROCESS_DIFFUSION])
 def test_one_step_is_enough_for_the_others(name: str, mixed: Cohort) -> None:
     assert len(baseline(name, training__steps=1).fit(mixed.horizon(1), seed=0).sample(3)) == 3

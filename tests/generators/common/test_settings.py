@@ -24,6 +24,19 @@ from timediff.settings.resolve import resolve
         ("pforcing", "adversarial.enough", 1.5, r"adversarial\.enough is 1\.5; expected 0 to 1"),
         ("pforcing", "model.noise", 3, "no setting model.noise"),
         ("rcgan", "adversarial.gradient_penalty", -1, "a weight of 0 or more"),
+        ("rnn", "model.first", "training", "one of fitted, real"),
+        ("ehrmgan", "phases.pretraining", 1.0, "leaves some for the rest"),
+        ("ehrmgan", "phases.vae_lr", 0, "above 0"),
+        ("ehrmgan", "vae.layers", 1, "at least 2, of which one is shared"),
+        ("ehrmgan", "vae.kl", -1, r"vae\.kl is -1\S*; expected a weight of 0 or more"),
+        ("ehrmgan", "vae.dropout", 1.5, r"vae\.dropout is 1\.5; expected 0 to 1"),
+        ("ehrmgan", "vae.similarity", "angle", "one of dot, cosine"),
+        ("ehrmgan", "model.held", -0.5, "expected 0 to 1"),
+        ("ehrmgan", "model.latent", 0, "model.latent is 0"),
+        ("ehrmgan", "adversarial.layers", 0, "adversarial.layers is 0"),
+        ("ehrmgan", "adversarial.generator_rounds", 0, "adversarial.generator_rounds is 0"),
+        ("ehrmgan", "adversarial.feature_matching", -1, "a weight of 0 or more"),
+        ("ehrmgan", "codec.scale", "quantile", "lie in a range"),
         ("crnngan", "adversarial.freeze", 1.5, r"adversarial\.freeze is 1\.5; expected 0 to 1"),
     ],
 )
@@ -32,7 +45,7 @@ def test_mistaken_settings_are_named(name: str, path: str, value: object, said: 
         resolve(name, assignments={path: value})
 
 
-@pytest.mark.parametrize("name", ["timegan", "rcgan", "crnngan", "pforcing"])
+@pytest.mark.parametrize("name", ["timegan", "rcgan", "crnngan", "pforcing", "ehrmgan"])
 def test_a_renamed_setting_is_answered_with_its_new_name(name: str) -> None:
     with pytest.raises(TimeDiffError, match=r"adversarial\.smooth is adversarial\.gradient_penalty now"):
         resolve(name, assignments={"adversarial.smooth": 0.1})

@@ -10,6 +10,7 @@ from timediff.data.codec import Codec
 from timediff.generators.common.adversarial import discriminator_loss, loss_if_real
 from timediff.generators.common.baseline import Baseline
 from timediff.generators.common.columns import Columns
+from timediff.generators.common.label import label_channel, label_rates
 from timediff.generators.rcgan.network import ConditionalGAN
 from timediff.generators.rcgan.settings import RCGANSettings
 from timediff.runtime.progress import Say
@@ -23,13 +24,12 @@ class RCGAN(Baseline[RCGANSettings]):
     preset: ClassVar[str] = "rcgan"
 
     def build(self, codec: Codec) -> nn.Module:
-        return ConditionalGAN(Columns(codec), _label(codec), self.settings, self.hidden)
+        return ConditionalGAN(Columns(codec), label_channel(codec), self.settings, self.hidden)
 
     def prepare(self, network: nn.Module, data: Batch, codec: Codec, say: Say) -> None:
         assert isinstance(network, ConditionalGAN)
         if network.label is not None:
-            counts = data.discrete[:, 0, network.label].long().bincount(minlength=len(network.rates))
-            network.rates.copy_(counts / counts.sum())
+            network.rates.copy_(label_rates(data, network.label, len(network.rates)))
 
     def objectives(self, codec: Codec) -> tuple[Objective, ...]:
         columns, adversarial = Columns(codec), self.settings.adversarial
@@ -52,13 +52,3 @@ class RCGAN(Baseline[RCGANSettings]):
             Objective(discriminate, "discriminator", ("discriminator",), adversarial.lr, adversarial.rounds),
             Objective(generate, "generator", ("generator",)),
         )
-
-
-def _label(codec: Codec) -> int | None:
-    """The discrete channel with the label's values; a constant label has none."""
-    named = [
-        i
-        for i, channel in enumerate(codec.layout.discrete)
-        if codec.schema[channel.feature].role == "label" and channel.part == "value"
-    ]
-    return named[0] if named else None

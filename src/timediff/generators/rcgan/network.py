@@ -5,9 +5,10 @@ Both are conditioned on the label, which is sampled by its rate in the training 
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import one_hot
 
 from timediff.generators.common.columns import Columns
+from timediff.generators.common.held_noise import holding
+from timediff.generators.common.label import label_columns, sampled_label
 from timediff.generators.rcgan.settings import RCGANSettings
 from timediff.networks.recurrent import Recurrent
 from timediff.runtime.randomness import Noise
@@ -32,22 +33,12 @@ class ConditionalGAN(nn.Module):
         self.discriminator = Recurrent(columns.width, 1, hidden, model.layers, model.cell)
 
     def sample_noise(self, noise: Noise, length: int) -> tuple[Tensor, ...]:
-        edges = self.rates.cumsum(0)
-        label = torch.searchsorted(edges, noise.uniform()).clamp(max=len(edges) - 1)
-        return holding(noise.normal(length, self.noise), self.held), label
+        return holding(noise.normal(length, self.noise), self.held), sampled_label(self.rates, noise)
 
     def generate(self, z: Tensor, label: Tensor, *, length: int) -> Tensor:
         if self.label is None:
             return torch.tanh(self.generator(z))
-        hot = 2 * one_hot(label, len(self.rates)).to(z.dtype) - 1
-        known = hot[:, 1:] if len(self.rates) == 2 else hot  # its columns
-        known = known[:, None].expand(-1, length, -1)
+        known = label_columns(label, len(self.rates), length).to(z.dtype)
         made = torch.tanh(self.generator(torch.cat([z, known], dim=-1)))
         place = self.columns.of_channel(self.label).start
         return torch.cat([made[..., :place], known.to(made.dtype), made[..., place:]], dim=-1)
-
-
-def holding(z: Tensor, fraction: float) -> Tensor:
-    """Noise (B, L, n) of which a fraction is that of the first step throughout: a level, beside what happens."""
-    held = round(fraction * z.shape[-1])
-    return torch.cat([z[:, :1, :held].expand(-1, z.shape[1], -1), z[..., held:]], dim=-1)

@@ -10,30 +10,39 @@ from timediff.generators.common.baseline import Baseline
 from timediff.generators.common.columns import Columns
 from timediff.generators.common.next_step import dequantised
 from timediff.generators.pforcing.settings import PForcingSettings
-from timediff.generators.tforcing.network import Predictor
+from timediff.generators.rnn.settings import RNNSettings
+from timediff.generators.tforcing.network import FreeRunning, Predictor
 from timediff.generators.tforcing.settings import TForcingSettings
 from timediff.runtime.progress import Say
 from timediff.runtime.randomness import Noise
 from timediff.training.objective import Objective
 
 F = TypeVar("F", TForcingSettings, PForcingSettings)
+S = TypeVar("S", TForcingSettings, PForcingSettings, RNNSettings)
 
 
-class Forcing(Baseline[F], Generic[F]):
-    """What both kinds of forcing share: where first steps come from, and the linear model that they start as."""
+class FromFirstSteps(Baseline[S], Generic[S]):
+    """A generator whose network goes on from first steps: where those come from."""
 
     min_steps: ClassVar[int] = 2
 
     def prepare(self, network: nn.Module, data: Batch, codec: Codec, say: Say) -> None:
-        assert isinstance(network, Predictor)
-        series = Columns(codec).of(data)
-        network.first.fit(series[:, 0])
-        network.next.initialise(series)
+        assert isinstance(network, FreeRunning)
+        network.first.fit(Columns(codec).of(data)[:, 0])
         if self.settings.model.first == "real":
             say(
                 "model.first is 'real': the run folder holds the first step of every training stay, and is not for "
                 "sharing"
             )
+
+
+class Forcing(FromFirstSteps[F], Generic[F]):
+    """What both kinds of forcing share: they start as a linear model."""
+
+    def prepare(self, network: nn.Module, data: Batch, codec: Codec, say: Say) -> None:
+        super().prepare(network, data, codec, say)
+        assert isinstance(network, Predictor)
+        network.next.initialise(Columns(codec).of(data))
 
 
 class TForcing(Forcing[TForcingSettings]):

@@ -15,22 +15,29 @@ from timediff.runtime.randomness import Noise
 REACH = 4.0  # of a column that is standard normal; others reach from −1 to 1
 
 
-class Predictor(nn.Module):
-    """Stays from a first step, step by step."""
+class FreeRunning(nn.Module):
+    """Goes on from a first step, fed with steps of its own that are made valid."""
 
     first: FirstSteps
 
-    def __init__(self, columns: Columns, model: ForcingModelSettings, hidden: int) -> None:
+    def __init__(self, columns: Columns, model: ForcingModelSettings) -> None:
         super().__init__()
         self.columns = columns
         self.first = FIRST_STEPS[model.first](columns)
-        self.next = NextStep(columns.width, model, hidden)
 
     def valid(self, steps: Tensor) -> Tensor:
         """Within reach, and discrete columns as their nearest class; gradients pass as if they were not."""
         reach = REACH if self.columns.normal else 1.0
         steps = steps.clamp(-reach, reach)
         return self.columns.join(*self.columns.split(steps.detach())) + (steps - steps.detach())
+
+
+class Predictor(FreeRunning):
+    """Stays from a first step, step by step."""
+
+    def __init__(self, columns: Columns, model: ForcingModelSettings, hidden: int) -> None:
+        super().__init__(columns, model)
+        self.next = NextStep(columns.width, model, hidden)
 
     def step_noise(self, noise: Noise, length: int) -> Tensor:
         return noise.normal(length - 1, self.columns.width)

@@ -1,0 +1,1 @@
+"""EHR-M-GAN (Li, Cairns, Li and Zhu 2023)."""
