@@ -38,6 +38,8 @@ PUBLISHED = {
     "crnngan": (0.399, 0.499),
     "tforcing": (0.226, 0.483),
     "pforcing": (0.257, 0.412),
+    "gtgan": (0.077, 0.221),
+    "gtgan-published": (0.077, 0.221),
     "fast": (0.048, 0.088),  # of TimeDiff as published
 }
 COHORTS = ("stocks", "energy")

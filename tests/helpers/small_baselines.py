@@ -14,7 +14,7 @@ from timediff.runtime.randomness import Noise
 from timediff.settings.resolve import resolve
 from timediff.training.objective import Objective
 
-BASELINES = ["timegan", "rcgan", "crnngan", "tforcing", "pforcing"]
+BASELINES = ["timegan", "rcgan", "crnngan", "tforcing", "pforcing", "gtgan"]
 SMALL = {"model.hidden": 8, "training.batch": 16, "training.checkpoint_every": 1000}
 
 

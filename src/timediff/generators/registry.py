@@ -15,7 +15,7 @@ GENERATORS: Registry[type[Generator]] = Registry(
         name: f"timediff.generators.{name}.generator:{kind}"
         for name, kind in {
             "timediff": "TimeDiff", "timegan": "TimeGAN", "rcgan": "RCGAN", "crnngan": "CRNNGAN",
-            "tforcing": "TForcing", "pforcing": "PForcing",
+            "tforcing": "TForcing", "pforcing": "PForcing", "gtgan": "GTGAN",
         }.items()
     },
 )  # fmt: skip

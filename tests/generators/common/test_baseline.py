@@ -30,7 +30,7 @@ def errors(real: Cohort, synthetic: Cohort) -> dict[str, float]:
     return {"wasserstein": float(np.mean(distances)), "autocorrelation": lags}
 
 
-UPDATES = {"timegan": 300, "rcgan": 1600, "crnngan": 800, "tforcing": 400, "pforcing": 150}
+UPDATES = {"timegan": 300, "rcgan": 1600, "crnngan": 800, "tforcing": 400, "pforcing": 150, "gtgan": 300}
 SHORT = {"model__hidden": 24, "training__batch": 64, "training__lr": 3e-3}
 SHORTER = {  # presets are for ten times as many updates, and more
     "rcgan": {"training__decay": "none", "training__lr": 1e-3},
@@ -115,6 +115,6 @@ def test_one_step_is_too_few_for_what_learns_the_next(name: str, mixed: Cohort) 
         baseline(name).plan(mixed.horizon(1))
 
 
-@pytest.mark.parametrize("name", ["rcgan", "crnngan"])
+@pytest.mark.parametrize("name", ["rcgan", "crnngan", "gtgan"])
 def test_one_step_is_enough_for_the_others(name: str, mixed: Cohort) -> None:
     assert len(baseline(name, training__steps=1).fit(mixed.horizon(1), seed=0).sample(3)) == 3
