@@ -298,6 +298,11 @@ def test_likelihood_of_the_data_rises(mixed: Cohort) -> None:
     assert made.losses("flow")["nll"].item() < before - 0.5
 
 
+def test_it_is_trained_in_bfloat16_too(mixed: Cohort) -> None:
+    model = baseline("gtgan", training__steps=6, training__precision="bfloat16")
+    assert np.isfinite(model.fit(mixed, seed=0).sample(3).label).all()
+
+
 # What it is given.
 
 

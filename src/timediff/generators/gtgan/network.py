@@ -72,15 +72,17 @@ class GTGANNetwork(nn.Module):
 
     def latents(self, z: Tensor, length: int) -> Tensor:
         """Those of the flow, (B, length, latent)."""
-        v: Tensor = self.flow(self.flow.process(z, length))
+        with torch.autocast(z.device.type, enabled=False):
+            v: Tensor = self.flow(self.flow.process(z, length))
         return v.exp() if self.positive else v
 
     def log_likelihood(self, h: Tensor, noise: Noise) -> tuple[Tensor, Tensor]:
         """Of a step of latents (B, L, latent), given those before it; and the flow's kinetic energy."""
         v = h.clamp(min=LEAST).log() if self.positive else h
-        probes = torch.where(noise.uniform(*v.shape[1:]) < 0.5, -1.0, 1.0)[None]
-        found = self.flow.inverse(v, probes)
-        likelihood = self.flow.log_density(found.w) + found.log_determinant
+        probes = noise.normal(*v.shape[1:]).sign()[None]
+        with torch.autocast(v.device.type, enabled=False):  # differences of large numbers
+            found = self.flow.inverse(v, probes)
+            likelihood = self.flow.log_density(found.w) + found.log_determinant
         if self.positive:
             likelihood = likelihood - v.sum(dim=-1)
         return likelihood.mean(), found.kinetic.mean()
