@@ -281,6 +281,25 @@ def test_neither_side_is_deaf(preset: str, mixed: Cohort) -> None:
     assert torch.nn.functional.cosine_similarity(pull, made.gradient("generator", "fooling"), dim=0) < -0.5
 
 
+def test_both_sides_pull_in_opposite_directions(mixed: Cohort) -> None:
+    """A discriminator trained alone is less easily fooled, and a flow trained alone fools it again."""
+    made = untrained(baseline("gtgan", adversarial__moments=0.0), mixed)
+
+    def fooling_after(objective: str, updates: int) -> float:
+        (module,) = made.objectives[objective].modules
+        optimizer = torch.optim.Adam(made.network.get_submodule(module).parameters(), lr=0.01)
+        for _ in range(updates):
+            made.network.zero_grad()
+            made.losses(objective)["total"].backward()
+            optimizer.step()
+        return made.losses("generator")["fooling"].item()
+
+    before = fooling_after("generator", 0)
+    wary = fooling_after("discriminator", 40)
+    assert wary > before + 0.2
+    assert fooling_after("generator", 40) < wary - 0.2
+
+
 def test_a_discriminator_that_is_right_enough_waits(mixed: Cohort) -> None:
     for enough, skip in ((0.01, 0), (10.0, 1)):
         assert untrained(baseline("gtgan", adversarial__enough=enough), mixed).losses("discriminator")["skip"] == skip
