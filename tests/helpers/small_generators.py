@@ -10,4 +10,5 @@ EVERY = {  # by preset: the generator's name, and its settings
     "paper": ("timediff", PAPER),
     "fast": ("timediff", FAST),
     **{name: (name, resolve(name, assignments=SHORT)) for name in BASELINES},
+    "gtgan-published": ("gtgan", resolve("gtgan-published", assignments=SHORT)),
 }
