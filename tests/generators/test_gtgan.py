@@ -181,43 +181,47 @@ def test_its_kinetic_energy_is_the_mean_square_of_its_velocity() -> None:
 
 def test_a_process_has_the_density_it_is_sampled_with() -> None:
     made = flow()
-    assert made.persistence is not None
-    rho = made.correlations(made.persistence.detach())
+    assert made.process_logits is not None
+    held, rho = made.of_process(made.process_logits.detach())
     apart = (torch.arange(4)[:, None] - torch.arange(4)).abs()
-    w = made.process(numbers(50_000, 4, 3), 4).detach()
+    covariances = [held[j] + (1 - held[j]) * rho[j] ** apart for j in range(3)]
+    w = made.process(numbers(50_000, 5, 3)).detach()
     for j in range(3):
-        covariance = rho[j] ** apart
-        assert torch.allclose(w[..., j].T.cov(), covariance, atol=0.03)
+        assert torch.allclose(w[..., j].T.cov(), covariances[j], atol=0.03)
     few = w[:5]
-    joint = [torch.distributions.MultivariateNormal(torch.zeros(4), rho[j] ** apart) for j in range(3)]
+    joint = [torch.distributions.MultivariateNormal(torch.zeros(4), one) for one in covariances]
     expected = sum(one.log_prob(few[..., j]) for j, one in enumerate(joint))
-    assert torch.allclose(made.log_density(few).sum(dim=1), expected, atol=1e-3)
+    assert torch.allclose(4 * made.log_density(few), expected, atol=1e-3)
+    assert torch.allclose(made.log_density(few[:, :1]), -(few[:, 0].square() + math.log(2 * math.pi)).sum(dim=1) / 2)
 
 
 def test_held_noise_is_the_same_at_every_step_and_judged_as_a_random_walk() -> None:
-    made, z = flow(held=True), numbers(5, 3)
-    w = made.process(z, 4)
-    assert torch.equal(w, z[:, None].repeat(1, 4, 1))
+    made, z = flow(held=True), numbers(5, 5, 3)
+    assert torch.equal(made.process(z), z[:, :1].repeat(1, 4, 1))
     walk = numbers(5, 4, 3, seed=1).cumsum(dim=1)
     steps = torch.cat([walk[:, :1], walk.diff(dim=1)], dim=1)
-    expected = torch.distributions.Normal(0, 1).log_prob(steps).sum(dim=-1)
+    expected = torch.distributions.Normal(0, 1).log_prob(steps).sum(dim=(1, 2)) / 4
     assert torch.allclose(made.log_density(walk), expected, atol=1e-5)
 
 
 def test_before_training_a_linear_flow_has_the_covariances_of_the_latents() -> None:
+    """At all lags, where it is of such a process that they are."""
     source = flow()
     source.solver = Solver("euler", 1.0)
     for parameter in source.velocity.parameters():
         torch.nn.init.zeros_(parameter)
+    assert source.process_logits is not None
+    source.process_logits.data.copy_(torch.tensor([[-3.0, 0.0, 1.0], [2.0, 0.0, -3.0]]))
     with torch.no_grad():
-        v = source(source.process(numbers(40_000, 4, 3), 4))
-    made = Flow(3, (8,), 4, source.solver, held=False, linear=True)
+        v = source(source.process(numbers(40_000, 6, 3)))
+    made = Flow(3, (8,), 5, source.solver, held=False, linear=True)
     made.initialise(v, 0.0)
     with torch.no_grad():
-        again = made(made.process(numbers(40_000, 4, 3, seed=1), 4))
+        again = made(made.process(numbers(40_000, 6, 3, seed=1)))
     assert torch.allclose(again.mean(dim=(0, 1)), v.mean(dim=(0, 1)), atol=0.05)
-    both = [torch.cat([one[:, 1], one[:, 2]], dim=1).T.cov() for one in (v, again)]
-    assert torch.allclose(*both, atol=0.05 * both[0].abs().max().item())
+    for lag in (1, 2, 4):
+        both = [torch.cat([one[:, 0], one[:, lag]], dim=1).T.cov() for one in (v, again)]
+        assert torch.allclose(*both, atol=0.05 * both[0].abs().max().item())
 
 
 def test_the_likelihood_of_positive_latents_is_that_of_their_logarithms(mixed: Cohort) -> None:

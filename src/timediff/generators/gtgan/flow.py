@@ -5,7 +5,8 @@ linear layer after it. The process is
 
 held  one standard normal vector, the same at every step; its likelihood is that of a random walk with unit steps, as in
       the authors' code, so that what is sampled is not what the likelihood is of;
-ou    a stationary Ornstein-Uhlenbeck process of independent columns, whose correlations from step to step are trained.
+ou    independent stationary columns: the sum of a number that is held and an Ornstein-Uhlenbeck process. How much is
+      held, and the correlation from step to step, are trained.
 """
 
 import math
@@ -19,7 +20,7 @@ from torch.nn.functional import softplus
 from timediff.generators.common.next_step import Factor
 from timediff.generators.gtgan.ode import Solver, solve
 
-MOST_PERSISTENT = 0.9999  # correlation of a step with the next
+MOST_PERSISTENT = 0.9999  # fraction that is held, or correlation of a step with the next
 
 
 class Velocity(nn.Module):
@@ -105,8 +106,7 @@ class Flow(nn.Module):
         self.latent, self.steps, self.solver = latent, steps, solver
         self.velocity = Velocity(latent, widths)
         self.linear = LinearMap(latent) if linear else None
-        # Logits of the correlations from step to step.
-        self.persistence = None if held else nn.Parameter(torch.zeros(latent))
+        self.process_logits = None if held else nn.Parameter(torch.zeros(2, latent))  # see of_process
 
     def forward(self, w: Tensor) -> Tensor:
         s = self._times(w)
@@ -131,36 +131,49 @@ class Flow(nn.Module):
         end = solve(backwards, torch.cat([v, torch.zeros_like(v[..., :1]).repeat(1, 1, 2)], dim=-1), 0, 1, self.solver)
         return Inverted(end[..., :-2], end[..., -2] + log_determinant, end[..., -1])
 
-    def process(self, z: Tensor, length: int) -> Tensor:
-        """w (B, length, latent), from normal numbers (B, latent) if it is held, or else (B, length, latent)."""
-        if self.persistence is None:
-            return z[:, None].expand(-1, length, -1)
-        correlation = self.correlations(self.persistence)
-        rest, found = (1 - correlation.square()).sqrt(), [z[:, 0]]
-        for step in z.unbind(dim=1)[1:]:
+    def process(self, z: Tensor) -> Tensor:
+        """w (B, L, latent) of standard normal numbers (B, 1 + L, latent), of which the first are held."""
+        if self.process_logits is None:
+            return z[:, :1].expand(-1, z.shape[1] - 1, -1)
+        held, correlation = self.of_process(self.process_logits)
+        rest, found = (1 - correlation.square()).sqrt(), [z[:, 1]]
+        for step in z.unbind(dim=1)[2:]:
             found.append(correlation * found[-1] + rest * step)
-        return torch.stack(found, dim=1)
+        return held.sqrt() * z[:, :1] + (1 - held).sqrt() * torch.stack(found, dim=1)
 
     def log_density(self, w: Tensor) -> Tensor:
-        """(B, L): of each step of w given the one before it."""
-        correlation, variance = torch.ones_like(w[0, 0]), torch.ones_like(w[0, 0])
-        if self.persistence is not None:
-            correlation = self.correlations(self.persistence)
-            variance = 1 - correlation.square()
-        first = w[:, :1].square()
-        later = (w[:, 1:] - correlation * w[:, :-1]).square() / variance + variance.log()
-        return -(torch.cat([first, later], dim=1) + math.log(2 * math.pi)).sum(dim=-1) / 2
+        """(B,): of whole series w, a step.
+
+        What is left of one step given the one before it would be independent, were it not for what is held; that adds
+        a matrix of rank one to their covariance.
+        """
+        steps, constant = w.shape[1], math.log(2 * math.pi)
+        if self.process_logits is None:
+            walk = torch.cat([w[:, :1], w.diff(dim=1)], dim=1)
+            return -(walk.square() + constant).sum(dim=(1, 2)) / (2 * steps)
+        held, correlation = self.of_process(self.process_logits)
+        std = (1 - correlation.square()).sqrt()
+        left = torch.cat([w[:, :1], (w[:, 1:] - correlation * w[:, :-1]) / std], dim=1)
+        of_held = torch.cat([torch.ones_like(left[0, :1]), ((1 - correlation) / std).expand(steps - 1, -1)])
+        ratio = held / (1 - held)
+        raised = 1 + ratio * of_held.square().sum(dim=0)
+        squares = left.square().sum(dim=1) - ratio / raised * (of_held * left).sum(dim=1).square()
+        volume = 2 * (steps - 1) * std.log() + steps * (1 - held).log() + raised.log()
+        return -(squares / (1 - held) + volume + steps * constant).sum(dim=-1) / (2 * steps)
 
     @staticmethod
-    def correlations(persistence: Tensor) -> Tensor:
-        return MOST_PERSISTENT * torch.sigmoid(persistence)
+    def of_process(logits: Tensor) -> tuple[Tensor, Tensor]:
+        """The fraction of the variance that is held, and the correlation of a step with the next in the rest."""
+        held, correlation = MOST_PERSISTENT * torch.sigmoid(logits)
+        return held, correlation
 
     @torch.no_grad()
     def initialise(self, v: Tensor, noise: float) -> None:
         """The linear model of latents (B, L, latent): columns that are uncorrelated, now and with the next step.
 
-        Of whitened latents the symmetric covariance with the next step has these columns as its axes, and their
-        correlations as its values (Tong et al. 1991). `noise` is the standard deviation of what is added to latents.
+        Of whitened latents the symmetric covariance with the next step has these columns as its axes (Tong et al.
+        1991). How their correlations fall over a stay gives what is held. `noise` is the standard deviation of what is
+        added to latents.
         """
         if self.linear is None:
             return
@@ -169,15 +182,28 @@ class Flow(nn.Module):
         least = max(noise, 1e-3) ** 2 * torch.eye(self.latent, dtype=flat.dtype, device=flat.device)
         root = torch.linalg.cholesky(flat.T.cov(correction=0).reshape(self.latent, -1) + least)
         white = torch.linalg.solve_triangular(root, (flat - mean).T, upper=False).T.reshape(v.shape)
-        if v.shape[1] > 1 and self.persistence is not None:
+        if v.shape[1] > 1 and self.process_logits is not None:
             now, following = white[:, :-1].flatten(0, 1), white[:, 1:].flatten(0, 1)
             lagged = now.T @ following / len(now)
-            values, axes = torch.linalg.eigh((lagged + lagged.T) / 2)
-            root = root @ axes
-            self.persistence.copy_((values.clamp(0.01, 0.999) / MOST_PERSISTENT).logit())
+            axes = torch.linalg.eigh((lagged + lagged.T) / 2).eigenvectors
+            root, white = root @ axes, white @ axes
+            self.process_logits.copy_((_process_of(white) / MOST_PERSISTENT).logit())
         self.linear.initialise(root, mean)
 
     def _times(self, v: Tensor) -> Tensor:
         """Of each step, in units of a whole stay: (B, L, 1)."""
         times = torch.arange(v.shape[1], device=v.device, dtype=v.dtype) / max(1, self.steps - 1)
         return times[None, :, None].expand(len(v), -1, 1)
+
+
+def _process_of(white: Tensor) -> Tensor:
+    """(2, latent): h and ρ with which correlations at lag k, h + (1 − h) ρᵏ, are right at lags 1, m and 2m."""
+
+    def correlation(lag: int) -> Tensor:
+        return (white[:, lag:] * white[:, : white.shape[1] - lag]).mean(dim=(0, 1))
+
+    last = white.shape[1] - 1
+    m = max(1, last // 2)
+    at_m, at_2m = correlation(m), correlation(min(2 * m, last))
+    held = ((at_2m - at_m.square()) / (1 + at_2m - 2 * at_m).clamp(min=1e-6)).clamp(0.01, 0.99)
+    return torch.stack([held, ((correlation(1) - held) / (1 - held)).clamp(0.01, 0.999)])

@@ -48,15 +48,15 @@ class GTGANNetwork(nn.Module):
         self.observed = Observed(codec, self.columns)
         width = self.columns.width
         self.latent = model.latent or width
-        self.positive, self.held = model.range == "positive", model.process == "held"
+        self.positive = model.range == "positive"
         by_cde, by_gru = Solver(solvers.encoder, solvers.encoder_step), Solver(solvers.decoder, solvers.decoder_step)
         self.encoder = Encoder(
             width, self.latent, hidden, model.field_layers, by_cde, positive=self.positive, skip=model.skip
         )
         self.decoder = GRUODE(self.latent, width, hidden, model.layers, by_gru, skip=model.skip)
         self.flow = Flow(
-            self.latent, model.flow, codec.schema.steps, Solver(solvers.flow, solvers.flow_step), held=self.held,
-            linear=model.linear,
+            self.latent, model.flow, codec.schema.steps, Solver(solvers.flow, solvers.flow_step),
+            held=model.process == "held", linear=model.linear,
         )  # fmt: skip
         self.discriminator = GRUODE(width, 1, hidden, model.discriminator_layers, by_gru)
 
@@ -70,25 +70,25 @@ class GTGANNetwork(nn.Module):
         x: Tensor = self.decoder(h)
         return x if self.columns.normal else torch.tanh(x)
 
-    def latents(self, z: Tensor, length: int) -> Tensor:
-        """Those of the flow, (B, length, latent)."""
+    def latents(self, z: Tensor) -> Tensor:
+        """Those of the flow, (B, L, latent)."""
         with torch.autocast(z.device.type, enabled=False):
-            v: Tensor = self.flow(self.flow.process(z, length))
+            v: Tensor = self.flow(self.flow.process(z))
         return v.exp() if self.positive else v
 
     def log_likelihood(self, h: Tensor, noise: Noise) -> tuple[Tensor, Tensor]:
-        """Of a step of latents (B, L, latent), given those before it; and the flow's kinetic energy."""
+        """Of latents (B, L, latent), a step; and the flow's kinetic energy."""
         v = h.clamp(min=LEAST).log() if self.positive else h
         probes = noise.normal(*v.shape[1:]).sign()[None]
         with torch.autocast(v.device.type, enabled=False):  # differences of large numbers
             found = self.flow.inverse(v, probes)
-            likelihood = self.flow.log_density(found.w) + found.log_determinant
+            likelihood = self.flow.log_density(found.w) + found.log_determinant.mean(dim=1)
         if self.positive:
-            likelihood = likelihood - v.sum(dim=-1)
+            likelihood = likelihood - v.sum(dim=-1).mean(dim=1)
         return likelihood.mean(), found.kinetic.mean()
 
     def sample_noise(self, noise: Noise, length: int) -> tuple[Tensor, ...]:
-        return (noise.normal(self.latent) if self.held else noise.normal(length, self.latent),)
+        return (noise.normal(1 + length, self.latent),)
 
     def generate(self, z: Tensor, *, length: int) -> Tensor:
-        return self.decode(self.latents(z, length))
+        return self.decode(self.latents(z))
