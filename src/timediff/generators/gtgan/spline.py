@@ -39,10 +39,9 @@ class Spline(NamedTuple):
 def natural_cubic_spline(values: Tensor, observed: Tensor | None = None) -> Spline:
     """Through values (B, L, P), or through those of them that were observed."""
     last = values.shape[1] - 1
-    knots = torch.ones_like(values[:1, :, :1], dtype=torch.bool) if observed is None else observed.clone()
-    knots[:, 0] = knots[:, last] = True
+    knots = torch.ones_like(values[:1, :, :1], dtype=torch.bool) if observed is None else observed
     steps = torch.arange(last + 1, device=values.device)[:, None].expand(knots.shape)
-    before = (steps * knots).cummax(dim=1).values  # the knot at each step, or the last one before it
+    before = (steps * knots).cummax(dim=1).values  # the knot at each step, or the last before it, or the first step
     after = (last - (last - steps) * knots).flip(1).cummin(dim=1).values.flip(1)
     previous, following = before.roll(1, dims=1), after.roll(-1, dims=1)  # of a knot that is neither first nor last
     gap, next_gap = (steps - previous).to(values), (following - steps).to(values)
