@@ -211,7 +211,7 @@ def test_before_training_a_linear_flow_has_the_covariances_of_the_latents() -> N
     for parameter in source.velocity.parameters():
         torch.nn.init.zeros_(parameter)
     assert source.process_logits is not None
-    source.process_logits.data.copy_(torch.tensor([[-3.0, 0.0, 1.0], [2.0, 0.0, -3.0]]))
+    source.process_logits.data.copy_(torch.tensor([[-3.0, -3.0, 1.0], [3.0, -3.0, -3.0]]))
     with torch.no_grad():
         v = source(source.process(numbers(40_000, 6, 3)))
     made = Flow(3, (8,), 5, source.solver, held=False, linear=True)
