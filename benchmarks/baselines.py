@@ -47,6 +47,8 @@ PUBLISHED: dict[str, tuple[float, float] | None] = {
     "rnn": None,
     "ehrmgan-published": (0.483, 0.497),
     "ehrmgan": (0.483, 0.497),
+    "gtgan": (0.077, 0.221),
+    "gtgan-published": (0.077, 0.221),
     "fast": (0.048, 0.088),  # of TimeDiff as published
 }
 COHORTS = ("stocks", "energy")

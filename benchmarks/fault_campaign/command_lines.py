@@ -165,7 +165,7 @@ def settings(rng: Random, work: Path, sound: Sound) -> Case:
     copied(sound / "cohort", work / "cohort")
     argv = ["fit", "cohort", "new", "--dry-run"] if rng.random() < 0.85 else ["fit", "cohort", "new"]
     if rng.random() < 0.4:
-        preset = rng.choice(("fast", "paper", "timegan", "rcgan", "crnngan", "tforcing", "pforcing"))
+        preset = rng.choice(("fast", "paper", "timegan", "rcgan", "crnngan", "tforcing", "pforcing", "gtgan"))
         (work / "settings.toml").write_text(_preset(preset), errors="replace")
         text, what = toml_text(rng, _preset(preset))
         (work / "settings.toml").write_text(text, errors="replace")

@@ -15,8 +15,8 @@ from timediff.settings.resolve import resolve
 from timediff.training.objective import Objective
 
 PROCESS_DIFFUSION = ["dspd-gp", "dspd-ou", "cspd-gp", "cspd-ou"]
-BASELINES = ["timegan", "rcgan", "crnngan", "tforcing", "pforcing", "rnn", "ehrmgan", *PROCESS_DIFFUSION]
-PUBLISHED = ["rnn", "ehrmgan"]  # that have a second preset, as published
+BASELINES = ["timegan", "rcgan", "crnngan", "tforcing", "pforcing", "rnn", "ehrmgan", "gtgan", *PROCESS_DIFFUSION]
+PUBLISHED = ["rnn", "ehrmgan", "gtgan"]  # that have a second preset, as published
 SMALL = {"model.hidden": 8, "training.batch": 16, "training.checkpoint_every": 1000}
 
 

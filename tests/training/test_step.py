@@ -59,6 +59,11 @@ def test_each_objective_moves_its_own_parameters_while_it_is_active() -> None:
         assert moved == {part for part, moves in (("0", first), ("2", last)) if moves}
 
 
+def test_an_objective_may_have_its_turn_every_few_steps() -> None:
+    objective = Objective(noisy_loss, first=1, end=8, every=3)
+    assert [step for step in range(10) if objective.active(step)] == [1, 4, 7]
+
+
 def test_an_objective_initialises_once_with_all_data_before_its_first_step() -> None:
     seen: list[int] = []
 

@@ -15,7 +15,8 @@ GENERATORS: Registry[type[Generator]] = Registry(
         name: f"timediff.generators.{name}.generator:{kind}"
         for name, kind in {
             "timediff": "TimeDiff", "timegan": "TimeGAN", "rcgan": "RCGAN", "crnngan": "CRNNGAN",
-            "tforcing": "TForcing", "pforcing": "PForcing", "rnn": "RNN", "ehrmgan": "EHRMGAN", "halo": "HALO",
+            "tforcing": "TForcing", "pforcing": "PForcing", "rnn": "RNN", "ehrmgan": "EHRMGAN", "gtgan": "GTGAN",
+            "halo": "HALO",
         }.items()
     }
     | {

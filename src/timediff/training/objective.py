@@ -24,6 +24,7 @@ class Objective:
     repeats: int = 1  # optimizer steps in a training step, each with a batch of its own
     first: int = 0
     end: int | None = None
+    every: int = 1  # of so many training steps the first has it
     initialise: Callable[[nn.Module, Batch], None] | None = None  # with all data, before the first training step
 
     def parameters(self, network: nn.Module) -> list[nn.Parameter]:
@@ -31,4 +32,4 @@ class Objective:
         return [parameter for module in modules for parameter in module.parameters()]
 
     def active(self, step: int) -> bool:
-        return self.first <= step and (self.end is None or step < self.end)
+        return self.first <= step and (self.end is None or step < self.end) and (step - self.first) % self.every == 0

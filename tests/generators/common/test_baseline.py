@@ -33,7 +33,7 @@ def errors(real: Cohort, synthetic: Cohort) -> dict[str, float]:
 EVERY_BASELINE = [*BASELINES, "halo"]  # which sees no columns
 UPDATES = {
     "timegan": 300, "rcgan": 1600, "crnngan": 800, "tforcing": 400, "pforcing": 150, "rnn": 400, "ehrmgan": 400,
-    "halo": 200, **dict.fromkeys(PROCESS_DIFFUSION, 400),
+    "gtgan": 300, "halo": 200, **dict.fromkeys(PROCESS_DIFFUSION, 400),
 }  # fmt: skip
 SHORT = {"model__hidden": 24, "training__batch": 64, "training__lr": 3e-3}
 SHORTER = {  # presets are for ten times as many updates, and more
@@ -126,6 +126,6 @@ def test_one_step_is_too_few_for_what_learns_the_next(name: str, mixed: Cohort) 
         baseline(name).plan(mixed.horizon(1))
 
 
-@pytest.mark.parametrize("name", ["rcgan", "crnngan", "ehrmgan", "halo", *PROCESS_DIFFUSION])
+@pytest.mark.parametrize("name", ["rcgan", "crnngan", "ehrmgan", "gtgan", "halo", *PROCESS_DIFFUSION])
 def test_one_step_is_enough_for_the_others(name: str, mixed: Cohort) -> None:
     assert len(baseline(name, training__steps=1).fit(mixed.horizon(1), seed=0).sample(3)) == 3

@@ -1,0 +1,1 @@
+"""GT-GAN (Jeon, Kim, Song, Cho and Park 2022)."""
