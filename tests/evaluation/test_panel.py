@@ -155,6 +155,16 @@ def test_what_lies_beyond_the_other_kind():
     )
 
 
+def test_repetitions_may_hold_out_different_numbers_of_stays():
+    """As where stays are split by patient, or a series by stretches."""
+    rng = np.random.default_rng(0)
+    is_real = np.repeat([True, False], 100)
+    held_out = [rng.permutation(200)[:n] for n in (60, 50)]
+    logits = [np.where(is_real[stays], 1.0, -1.0) for stays in held_out]
+    score, auc = OnHeldOut("paper", logits, held_out, is_real, 0).scores()
+    assert (score.value, auc.value) == (0.5, 1.0)
+
+
 def test_a_column_with_hardly_a_value_is_no_obstacle():
     """Of a single value the validation rows may have it, and then scikit-learn has none to learn from."""
     rng = np.random.default_rng(0)

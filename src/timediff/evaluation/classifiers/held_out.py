@@ -51,7 +51,9 @@ class OnHeldOut:
 
         self.name, self.stays = name, len(held_out[0])
         self.resampled = bootstrap(resampled, RESAMPLES)  # (RESAMPLES, NUMBERS)
-        self.measured = np.array([one.numbers(np.ones(self.stays, np.int64)) for one in tested])
+        self.measured = np.array([
+            one.numbers(np.ones(len(stays), np.int64)) for one, stays in zip(tested, held_out, strict=True)
+        ])  # fmt: skip
 
     def scores(self, tails: bool = False) -> list[Score]:
         """|accuracy − 0.5| and AUC and, where they are asked for, the tails."""
