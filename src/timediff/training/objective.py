@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from torch import Tensor, nn
 
@@ -24,6 +25,7 @@ class Objective:
     repeats: int = 1  # optimizer steps in a training step, each with a batch of its own
     first: int = 0
     end: int | None = None
+    optimizer: Literal["adam", "sgd"] | None = None  # none = that of the settings
     initialise: Callable[[nn.Module, Batch], None] | None = None  # with all data, before the first training step
 
     def parameters(self, network: nn.Module) -> list[nn.Parameter]:
