@@ -11,16 +11,18 @@ from timediff.data.cohort import Cohort
 from timediff.generators.common.columns import Columns
 from timediff.generators.registry import GENERATORS
 from timediff.runtime.randomness import Noise
-from timediff.settings.resolve import resolve
+from timediff.settings.resolve import generator_of, resolve
 from timediff.training.objective import Objective
 
-BASELINES = ["timegan", "rcgan", "crnngan", "tforcing", "pforcing"]
+BASELINES = ["timegan", "rcgan", "crnngan", "tforcing", "pforcing", "latent-forcing"]
+PUBLISHED = [f"{name}-published" for name in BASELINES[:5]]
 SMALL = {"model.hidden": 8, "training.batch": 16, "training.checkpoint_every": 1000}
 
 
 def baseline(name: str, **changes: object) -> Any:
+    """Of a preset, a baseline's own or another one."""
     given = {key.replace("__", "."): value for key, value in changes.items()}
-    return GENERATORS(name)(settings=resolve(name, assignments={**SMALL, **given}))
+    return GENERATORS(generator_of(name))(settings=resolve(name, assignments={**SMALL, **given}))
 
 
 def columns_of(cohort: Cohort) -> tuple[Columns, Tensor]:

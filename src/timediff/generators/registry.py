@@ -12,10 +12,10 @@ GENERATORS: Registry[type[Generator]] = Registry(
     "generator",
     "timediff.generators",
     {
-        name: f"timediff.generators.{name}.generator:{kind}"
+        name: f"timediff.generators.{name.replace('-', '')}.generator:{kind}"
         for name, kind in {
             "timediff": "TimeDiff", "timegan": "TimeGAN", "rcgan": "RCGAN", "crnngan": "CRNNGAN",
-            "tforcing": "TForcing", "pforcing": "PForcing",
+            "tforcing": "TForcing", "pforcing": "PForcing", "latent-forcing": "LatentForcing",
         }.items()
     },
 )  # fmt: skip

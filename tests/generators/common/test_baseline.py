@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from helpers.small_baselines import BASELINES, baseline
+from helpers.small_baselines import BASELINES, PUBLISHED, baseline
 from timediff.data.codec import Codec, carried
 from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
@@ -30,15 +30,20 @@ def errors(real: Cohort, synthetic: Cohort) -> dict[str, float]:
     return {"wasserstein": float(np.mean(distances)), "autocorrelation": lags}
 
 
-UPDATES = {"timegan": 300, "rcgan": 1600, "crnngan": 800, "tforcing": 400, "pforcing": 150}
+UPDATES = {
+    "timegan": 300, "rcgan": 1600, "crnngan": 800, "tforcing": 400, "pforcing": 150, "latent-forcing": 300,
+    "rcgan-published": 800, "crnngan-published": 400, "tforcing-published": 400, "pforcing-published": 150,
+}  # fmt: skip
 SHORT = {"model__hidden": 24, "training__batch": 64, "training__lr": 3e-3}
 SHORTER = {  # presets are for ten times as many updates, and more
     "rcgan": {"training__decay": "none", "training__lr": 1e-3},
     "crnngan": {"training__decay": "none"},
+    "rcgan-published": {"training__lr": 1e-3},
+    "crnngan-published": {"training__lr": 0.1},
 }
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("name", UPDATES)
 def test_it_learns(name: str) -> None:
     """By a margin that other seeds have too: what adversarial training leads to depends on the last digit."""
     cohort = complete(500, steps=8)
@@ -53,12 +58,12 @@ def test_it_learns(name: str) -> None:
     assert after["autocorrelation"] < 0.8 * before["autocorrelation"], (before, after)
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("name", [*BASELINES, *PUBLISHED[1:]])
 @pytest.mark.parametrize("at", [2, 7])
 def test_stopped_and_resumed_it_is_the_same(name: str, at: int, mixed: Cohort, tmp_path: Path) -> None:
-    """Of TimeGAN in its first phase and in its last."""
+    """Where there are phases, in the first and in the last."""
     short: dict[str, object] = {"training__steps": 10, "training__checkpoint_every": 1}
-    if name == "timegan":
+    if name in ("timegan", "latent-forcing"):
         short |= {"phases__embedding": 0.3, "phases__supervised": 0.3}
     whole = baseline(name, **short).fit(mixed, seed=3)
 
@@ -70,7 +75,7 @@ def test_stopped_and_resumed_it_is_the_same(name: str, at: int, mixed: Cohort, t
         baseline(name, **short).fit(mixed, seed=3, run=tmp_path / "run", progress=stop)
     said: list[str] = []
     resumed = baseline(name, **short).fit(mixed, seed=3, run=tmp_path / "run", resume=True, say=said.append)
-    assert said == [f"going on from update {at}"]
+    assert said[-1:] == [f"going on from update {at}"]
     assert resumed.identity == whole.identity
     assert baseline(name, **short).fit(mixed, seed=4).identity != whole.identity
 
@@ -102,14 +107,14 @@ def test_a_run_folder_holds_no_first_step_unless_it_is_asked_to(name: str, mixed
         assert ["holds the first step of every training stay" in line for line in said] == [True]
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("name", [*BASELINES, *PUBLISHED[1:]])
 def test_one_stay_is_enough(name: str, mixed: Cohort) -> None:
     one = mixed.take(np.array([3]))
     model = baseline(name, training__steps=2, training__batch=1, codec__allow_constant=True)
     assert len(model.fit(one, seed=0).sample(5)) == 5
 
 
-@pytest.mark.parametrize("name", ["timegan", "tforcing", "pforcing"])
+@pytest.mark.parametrize("name", ["timegan", "tforcing", "pforcing", "latent-forcing"])
 def test_one_step_is_too_few_for_what_learns_the_next(name: str, mixed: Cohort) -> None:
     with pytest.raises(TimeDiffError, match=f"{name} learns how one step follows from another"):
         baseline(name).plan(mixed.horizon(1))
