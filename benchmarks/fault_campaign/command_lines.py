@@ -144,7 +144,7 @@ def _keys() -> list[str]:
     from timediff.settings.resolve import resolve
 
     keys = []
-    for preset in ("fast", "paper", "timegan"):
+    for preset in ("fast", "paper", "timegan", "latent-forcing", "rcgan-published"):
         section = ""
         for line in resolve(preset).to_toml().splitlines():
             if line.startswith("["):
@@ -165,7 +165,19 @@ def settings(rng: Random, work: Path, sound: Sound) -> Case:
     copied(sound / "cohort", work / "cohort")
     argv = ["fit", "cohort", "new", "--dry-run"] if rng.random() < 0.85 else ["fit", "cohort", "new"]
     if rng.random() < 0.4:
-        preset = rng.choice(("fast", "paper", "timegan", "rcgan", "crnngan", "tforcing", "pforcing", "gtgan"))
+        preset = rng.choice(
+            (
+                "fast",
+                "paper",
+                "timegan",
+                "rcgan",
+                "crnngan-published",
+                "tforcing",
+                "pforcing",
+                "latent-forcing",
+                "gtgan",
+            )
+        )
         (work / "settings.toml").write_text(_preset(preset), errors="replace")
         text, what = toml_text(rng, _preset(preset))
         (work / "settings.toml").write_text(text, errors="replace")

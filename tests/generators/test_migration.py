@@ -14,10 +14,15 @@ from helpers.small_generators import SHORT
 from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
 from timediff.generators.registry import GENERATORS, load
+from timediff.generators.run import _sealed
 from timediff.runtime.files import sha256
 from timediff.settings import toml
 from timediff.settings.resolve import resolve
 
+NEW_SETTINGS = {
+    "training": ["optimizer"], "adversarial": ["optimizer", "generator_rounds"],
+    "model": ["predicts", "carry", "dequantisation", "feedback"],
+}  # fmt: skip
 OLD_PARTS = {"denoiser": "rnn", "step_head": "cells", "static_head": "stay"}  # of the cascade
 
 
@@ -33,11 +38,21 @@ def written_by_0_1_0(run: Path) -> None:
         _old_timediff(settings, cascade)
     elif "adversarial" in settings:
         settings["adversarial"]["smooth"] = settings["adversarial"].pop("gradient_penalty")
+    for table, names in NEW_SETTINGS.items():
+        for name in names:
+            settings.get(table, {}).pop(name, None)
+    called_timegan(provenance)
     (run / "settings.toml").write_text(toml.dumps(settings))
     for file, content in tensors.items():
         save_file(content, file)
     provenance |= {"format": 1, "version": "0.1.0", "weights_sha256": sha256(run / "weights.safetensors")}
     (run / "provenance.json").write_text(json.dumps(provenance))
+
+
+def called_timegan(provenance: dict[str, Any]) -> None:
+    """As up to format 3."""
+    if provenance["generator"] == "latent-forcing":
+        provenance["generator"] = "timegan"
 
 
 def _old_timediff(settings: dict[str, Any], cascade: bool) -> None:
@@ -68,7 +83,7 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "paper": ("paper", {**TIMEDIFF, "diffusion.steps": 20}),
     "cascade, joint": ("fast", {**SHORT, "sampling.steps": 9}),
     "cascade, independent": ("fast", {**SHORT, "sampling.steps": 9, "diffusion.joint": False}),
-    "timegan": ("timegan", {**SHORT, "adversarial.gradient_penalty": 0.25}),
+    "latent-forcing": ("latent-forcing", {**SHORT, "adversarial.gradient_penalty": 0.25}),
     "tforcing": ("tforcing", SHORT),
 }
 
@@ -82,7 +97,10 @@ def test_a_run_of_0_1_0_gives_the_same_stays(kind: str, mixed: Cohort, tmp_path:
     written_by_0_1_0(tmp_path / "run")
     said: list[str] = []
     old: Any = load(tmp_path / "run", said.append)
-    assert ["cannot be checked" in line for line in said] == [True]
+    assert "cannot be checked" in said[0]
+    assert [line.partition(" is of ")[2] for line in said[1:]] == (
+        ["the generator that was called timegan: it is called latent-forcing now"] if name == "latent-forcing" else []
+    )
     assert old.settings == fitted.settings
     assert old.identity == fitted.identity
     assert same(old.sample(30, seed=1), fitted.sample(30, seed=1))
@@ -131,7 +149,7 @@ def test_an_unfinished_run_of_0_1_0_is_sampled_from(mixed: Cohort, tmp_path: Pat
     assert said[1:] == ["this run stopped at update 3 of 6"]
 
 
-@pytest.mark.parametrize("kind", ["paper", "cascade, joint", "timegan"])
+@pytest.mark.parametrize("kind", ["paper", "cascade, joint", "latent-forcing"])
 def test_resuming_a_run_of_0_1_0_is_refused_in_one_sentence(kind: str, mixed: Cohort, tmp_path: Path) -> None:
     preset, changes = RUNS[kind]
     settings = resolve(preset, assignments={**changes, "training.steps": 1})
@@ -141,3 +159,38 @@ def test_resuming_a_run_of_0_1_0_is_refused_in_one_sentence(kind: str, mixed: Co
     with pytest.raises(TimeDiffError, match=r"was begun by TimeDiff 0\.1\.0, .* fit again\.$") as caught:
         model(settings=settings).fit(mixed, seed=0, run=tmp_path / "run", resume=True)
     assert "\n" not in str(caught.value)
+
+
+def of_format_3(run: Path) -> None:
+    """Rewrites a run of latent-forcing as it was written while that was called timegan."""
+    provenance = json.loads((run / "provenance.json").read_text())
+    called_timegan(provenance)
+    (run / "provenance.json").write_text(_sealed({**provenance, "format": 3}))
+
+
+def test_a_run_of_what_was_called_timegan_is_loaded_sampled_and_resumed(mixed: Cohort, tmp_path: Path) -> None:
+    run, settings = tmp_path / "run", resolve("latent-forcing", assignments=SHORT)
+
+    def stop(done: int, total: int, **values: float) -> None:
+        if done == 4:
+            raise KeyboardInterrupt
+
+    whole = GENERATORS("latent-forcing")(settings=settings).fit(mixed, seed=0)
+    with pytest.raises(KeyboardInterrupt):
+        GENERATORS("latent-forcing")(settings=settings).fit(mixed, seed=0, run=run, progress=stop)
+    of_format_3(run)
+    said: list[str] = []
+    assert load(run, said.append).name == "latent-forcing"
+    assert "was called timegan: it is called latent-forcing now" in said[0]
+    other = GENERATORS("timegan")(settings=resolve("timegan", assignments=SHORT))
+    with pytest.raises(TimeDiffError, match="is a run of latent-forcing, not of timegan: resume it as what it is"):
+        other.fit(mixed, seed=0, run=run, resume=True)
+    resumed = GENERATORS("latent-forcing")(settings=settings).fit(mixed, seed=0, run=run, resume=True)
+    assert resumed.identity == whole.identity
+    assert same(load(run).sample(20, seed=1), whole.sample(20, seed=1))
+
+
+def test_a_run_of_timegan_as_published_is_one(mixed: Cohort, tmp_path: Path) -> None:
+    settings = resolve("timegan", assignments=SHORT)
+    GENERATORS("timegan")(settings=settings).fit(mixed, seed=0, run=tmp_path / "run")
+    assert load(tmp_path / "run", pytest.fail).name == "timegan"

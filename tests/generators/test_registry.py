@@ -5,7 +5,7 @@ from importlib import resources
 
 import pytest
 
-from helpers.small_baselines import BASELINES
+from helpers.small_baselines import BASELINES, PUBLISHED
 from timediff.errors import TimeDiffError
 from timediff.generators.registry import GENERATORS, choose, generator
 from timediff.settings.resolve import generator_of, presets
@@ -31,10 +31,10 @@ def test_every_generator_has_a_preset_of_its_own() -> None:
         assert choose(name, None) == (name, preset)
         assert choose(None, preset) == (name, preset)
     assert choose(None, None) == ("timediff", "fast")
-    assert set(presets()) >= set(BASELINES)
+    assert set(presets()) >= {*BASELINES, *PUBLISHED}
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("name", [*BASELINES, *PUBLISHED])
 def test_the_preset_of_a_baseline_names_its_source_and_what_to_expect(name: str) -> None:
     text = (resources.files("timediff.settings") / "presets" / f"{name}.toml").read_text()
     heading = text.partition("generator =")[0]

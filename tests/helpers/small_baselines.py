@@ -11,18 +11,26 @@ from timediff.data.cohort import Cohort
 from timediff.generators.common.columns import Columns
 from timediff.generators.registry import GENERATORS
 from timediff.runtime.randomness import Noise
-from timediff.settings.resolve import resolve
+from timediff.settings.resolve import generator_of, resolve
 from timediff.training.objective import Objective
 
 PROCESS_DIFFUSION = ["dspd-gp", "dspd-ou", "cspd-gp", "cspd-ou"]
-BASELINES = ["timegan", "rcgan", "crnngan", "tforcing", "pforcing", "rnn", "ehrmgan", "gtgan", *PROCESS_DIFFUSION]
-PUBLISHED = ["rnn", "ehrmgan", "gtgan"]  # that have a second preset, as published
+# Those that see real columns, by generator and preset.
+BASELINES = [
+    "timegan", "rcgan", "crnngan", "tforcing", "pforcing", "latent-forcing", "rnn", "ehrmgan", "gtgan",
+    *PROCESS_DIFFUSION,
+]  # fmt: skip
+PUBLISHED = [  # that are trained in another way than the preset of the generator's name
+    f"{name}-published" for name in ("rcgan", "crnngan", "tforcing", "pforcing", "rnn", "ehrmgan", "gtgan")
+]
+EVERY_BASELINE = [*BASELINES, "halo", *PUBLISHED]
 SMALL = {"model.hidden": 8, "training.batch": 16, "training.checkpoint_every": 1000}
 
 
 def baseline(name: str, **changes: object) -> Any:
+    """Of a preset, a baseline's own or another one."""
     given = {key.replace("__", "."): value for key, value in changes.items()}
-    return GENERATORS(name)(settings=resolve(name, assignments={**SMALL, **given}))
+    return GENERATORS(generator_of(name))(settings=resolve(name, assignments={**SMALL, **given}))
 
 
 def columns_of(cohort: Cohort) -> tuple[Columns, Tensor]:

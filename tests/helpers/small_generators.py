@@ -1,7 +1,7 @@
 """Settings of every generator there is, small enough for tests."""
 
 from helpers.small_baselines import BASELINES, PROCESS_DIFFUSION, PUBLISHED
-from timediff.settings.resolve import resolve
+from timediff.settings.resolve import generator_of, resolve
 
 SHORT = {"model.hidden": 8, "training.steps": 6, "training.batch": 16, "training.checkpoint_every": 3}
 PAPER = resolve("paper", assignments={**SHORT, "diffusion.steps": 20})
@@ -10,8 +10,11 @@ HALO_SHORT = {**SHORT, "model.heads": 2, "model.layers": 2}
 EVERY = {  # by preset: the generator's name, and its settings
     "paper": ("timediff", PAPER),
     "fast": ("timediff", FAST),
-    **{name: (name, resolve(name, assignments=SHORT)) for name in BASELINES if name not in PROCESS_DIFFUSION},
+    **{
+        name: (generator_of(name), resolve(name, assignments=SHORT))
+        for name in (*BASELINES, *PUBLISHED)
+        if name not in PROCESS_DIFFUSION
+    },
     **{name: (name, resolve(name, assignments={**SHORT, "sampling.steps": 5})) for name in PROCESS_DIFFUSION},
     **{name: ("halo", resolve(name, assignments=HALO_SHORT)) for name in ("halo", "halo-published")},
-    **{f"{name}-published": (name, resolve(f"{name}-published", assignments=SHORT)) for name in PUBLISHED},
 }

@@ -36,12 +36,12 @@ def noisy_loss(model: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor
 
 def training_step(
     network: nn.Module, objectives: Sequence[Objective], said: list[str] | None = None, ema: EMA | None = None,
-    optimizers: list[torch.optim.Adam] | None = None, **changes: Any,
+    optimizers: list[torch.optim.Optimizer] | None = None, **changes: Any,
 ) -> TrainingStep:  # fmt: skip
     """The optimizers are put into the list, where one is given."""
     given: dict[str, Any] = {"batch": BATCH, "accumulate": 1, "lr": 0.01, **changes}
     settings = TrainingSettings(**given)
-    made = [make_optimizer(objective.parameters(network), settings) for objective in objectives]
+    made = [make_optimizer(one.parameters(network), settings, one.optimizer) for one in objectives]
     if optimizers is not None:
         optimizers += made
     return TrainingStep(

@@ -113,7 +113,7 @@ def test_a_number_beyond_all_limits_is_no_word(value: str) -> None:
         parse_assignment(f"training.seed={value}")
 
 
-@pytest.mark.parametrize("name", ["timegan", "rcgan", "crnngan", "tforcing", "rnn", "ehrmgan", "gtgan", "cspd-ou"])
+@pytest.mark.parametrize("name", ["timegan", "rcgan", "tforcing", "latent-forcing", "ehrmgan", "gtgan", "cspd-ou"])
 def test_sizes_of_baselines_are_limited_too(name: str) -> None:
     with pytest.raises(Problems) as found:
         resolve(name, assignments={"model.hidden": 2**17, "model.layers": 10**9})

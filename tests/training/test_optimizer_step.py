@@ -1,6 +1,7 @@
 """An optimizer step: computed whole or in parts it is the same; what Adam is given is the mean gradient, clipped."""
 
 from itertools import pairwise
+from typing import Literal
 
 import pytest
 import torch
@@ -87,7 +88,7 @@ def linear_loss(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Ten
 
 def moments(**changes: object) -> tuple[Tensor, Tensor]:
     """Adam's of all parameters, after one training step with the linear loss."""
-    network, optimizers = small_network(), list[torch.optim.Adam]()
+    network, optimizers = small_network(), list[torch.optim.Optimizer]()
     training_step(network, (Objective(linear_loss),), optimizers=optimizers, **changes)(0)
     states = [optimizers[0].state[one] for one in network.parameters()]
     first, second = (torch.cat([state[key].flatten() for state in states]) for key in ("exp_avg", "exp_avg_sq"))
@@ -98,6 +99,24 @@ def moments(**changes: object) -> tuple[Tensor, Tensor]:
 def test_the_gradient_is_the_mean_over_the_accumulated_batches(accumulate: int) -> None:
     first, _ = moments(accumulate=accumulate, clip=1e9, betas=(0.9, 0.99))
     assert torch.allclose(first, torch.full((SIZE,), 0.1 * SLOPE))
+
+
+@pytest.mark.parametrize(("kind", "of_objective"), [("sgd", None), ("adam", "sgd")])
+@pytest.mark.parametrize("skip", [0.0, 1.0])
+def test_a_step_of_sgd_is_the_learning_rate_times_the_gradient(
+    kind: str, of_objective: Literal["sgd"] | None, skip: float
+) -> None:
+    """Whether all objectives are trained by it, or this one; and none is taken where it should be skipped."""
+
+    def loss(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
+        return {**linear_loss(network, batch, noise), "skip": torch.tensor(skip)}
+
+    network = small_network()
+    before = torch.cat([one.detach().flatten().clone() for one in network.parameters()])
+    step = training_step(network, (Objective(loss, optimizer=of_objective),), optimizer=kind, clip=1e9, lr=0.25)
+    step(0)
+    after = torch.cat([one.detach().flatten() for one in network.parameters()])
+    assert torch.allclose(before - after, torch.full((SIZE,), 0.25 * SLOPE * (1 - skip)), atol=1e-6)
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])

@@ -80,6 +80,15 @@ def test_an_optimizer_is_adam_with_the_betas_that_are_set() -> None:
     assert isinstance(group["lr"], torch.Tensor)  # which a CUDA graph reads anew
 
 
+def test_an_optimizer_is_plain_sgd_where_that_is_set() -> None:
+    for settings, kind in ((TrainingSettings(optimizer="sgd"), None), (TrainingSettings(), "sgd")):
+        optimizer = make_optimizer(list(OneNumber().parameters()), settings, kind)
+        assert isinstance(optimizer, torch.optim.SGD)
+        (group,) = optimizer.param_groups
+        assert (group["momentum"], group["weight_decay"], group["fused"]) == (0, 0, True)
+        assert isinstance(group["lr"], torch.Tensor)
+
+
 def test_a_checkpoint_brings_back_network_average_optimizers_and_validation(tmp_path: Path) -> None:
     validation = Validation(OneNumber(), squared, data(torch.ones(5)), seed=0)
     before = state(validation)

@@ -1,11 +1,17 @@
-"""Run folders of earlier versions: their settings and weights under the names of today."""
+"""Run folders of earlier versions: their generators, settings and weights under the names of today."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor
 
+TIMEGAN_AS_PUBLISHED = 4  # the first format in which timegan is the published method
 CASCADE_PARTS = {"rnn": "denoiser", "cells": "step_head", "stay": "static_head"}
+
+
+def generator_of_today(generator: str, format: int) -> str:
+    """What was called timegan before had become another method, and is called latent-forcing now."""
+    return "latent-forcing" if generator == "timegan" and format < TIMEGAN_AS_PUBLISHED else generator
 
 
 def settings_of_format_1(table: dict[str, Any], generator: str) -> dict[str, Any]:

@@ -12,11 +12,11 @@ GENERATORS: Registry[type[Generator]] = Registry(
     "generator",
     "timediff.generators",
     {
-        name: f"timediff.generators.{name}.generator:{kind}"
+        name: f"timediff.generators.{name.replace('-', '')}.generator:{kind}"
         for name, kind in {
             "timediff": "TimeDiff", "timegan": "TimeGAN", "rcgan": "RCGAN", "crnngan": "CRNNGAN",
-            "tforcing": "TForcing", "pforcing": "PForcing", "rnn": "RNN", "ehrmgan": "EHRMGAN", "gtgan": "GTGAN",
-            "halo": "HALO",
+            "tforcing": "TForcing", "pforcing": "PForcing", "latent-forcing": "LatentForcing", "rnn": "RNN",
+            "ehrmgan": "EHRMGAN", "gtgan": "GTGAN", "halo": "HALO",
         }.items()
     }
     | {

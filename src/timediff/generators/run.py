@@ -21,7 +21,7 @@ from torch import Tensor
 from timediff.data.codec import Codec
 from timediff.data.schema import Schema
 from timediff.errors import TimeDiffError, listed
-from timediff.generators.migration import settings_of_format_1, weights_of_format_1
+from timediff.generators.migration import generator_of_today, settings_of_format_1, weights_of_format_1
 from timediff.runtime.files import new_folder, write_atomically
 from timediff.runtime.manifest import Differences, compared
 from timediff.runtime.parsing import Unreadable, read_json, read_text, read_toml
@@ -32,7 +32,7 @@ from timediff.runtime.stored import restored
 from timediff.settings.base import GeneratorSettings, NeuralSettings
 from timediff.training.checkpoints import Checkpoints
 
-FORMAT = 3
+FORMAT = 4
 HASHED = 3  # the first format whose files are hashed
 PROVENANCE, WEIGHTS = "provenance.json", "weights.safetensors"
 
@@ -113,16 +113,19 @@ class Run:
             say(f"{path} is not as it was written ({found})")
         elif known.format < HASHED:
             say(f"{path} was written before files of a run were hashed (format {known.format}): it cannot be checked")
-        if known.generator not in GENERATORS:
+        generator = generator_of_today(known.generator, known.format)
+        if generator != known.generator:
+            say(f"{path} is of the generator that was called {known.generator}: it is called {generator} now")
+        if generator not in GENERATORS:
             raise TimeDiffError(
-                f"{path} cannot be loaded: there is no generator {known.generator!r} here. Install the package that "
+                f"{path} cannot be loaded: there is no generator {generator!r} here. Install the package that "
                 f"has it, or name its module in {PLUGINS}."
             )
-        kind = GENERATORS(known.generator).Settings
+        kind = GENERATORS(generator).Settings
         try:
             settings_table = read_toml(path / "settings.toml")
             if known.format == 1:
-                settings_table = settings_of_format_1(settings_table, known.generator)
+                settings_table = settings_of_format_1(settings_table, generator)
             settings = kind().updated(settings_table, "settings.toml")
             schema = Schema.from_toml(read_text(path / "schema.toml"), "schema.toml")
             run = Run(path, settings, schema, table, found)
@@ -138,7 +141,7 @@ class Run:
 
     @property
     def generator(self) -> str:
-        return str(self.provenance["generator"])
+        return generator_of_today(str(self.provenance["generator"]), self.provenance["format"])
 
     @staticmethod
     def seed_of(path: Path, *, allow_edited: bool = False) -> int | None:

@@ -27,7 +27,8 @@ class TrainingSettings:
     batch: int | None = 32  # stays; unset = by their number, see batch_for
     accumulate: int = 2  # batches an update
     lr: float | None = 8e-5  # the highest; unset = 0.5 / model.hidden
-    betas: tuple[float, float] = (0.9, 0.99)
+    optimizer: Literal["adam", "sgd"] = "adam"  # sgd is plain, without momentum
+    betas: tuple[float, float] = (0.9, 0.99)  # of Adam
     warmup: int = 0  # updates over which the learning rate rises from 0
     decay: Literal["none", "linear", "cosine"] = "none"  # how it falls to 0 by the last update
     clip: float = 1.0  # largest norm of the gradient

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from torch import Tensor, nn
 
@@ -25,6 +26,7 @@ class Objective:
     first: int = 0
     end: int | None = None
     every: int = 1  # of so many training steps the first has it
+    optimizer: Literal["adam", "sgd"] | None = None  # none = that of the settings
     initialise: Callable[[nn.Module, Batch], None] | None = None  # with all data, before the first training step
 
     def parameters(self, network: nn.Module) -> list[nn.Parameter]:

@@ -20,14 +20,16 @@ from timediff.training.validation import Validation
 class TrainingState:
     network: nn.Module
     ema: EMA
-    optimizers: dict[str, torch.optim.Adam]  # by their part of a checkpoint
+    optimizers: dict[str, torch.optim.Optimizer]  # by their part of a checkpoint
     validation: Validation | None = None
 
     @staticmethod
     def initial(
         network: nn.Module, objectives: Sequence[Objective], settings: TrainingSettings, validation: Validation | None
     ) -> "TrainingState":
-        optimizers = {_part(one): make_optimizer(one.parameters(network), settings) for one in objectives}
+        optimizers = {
+            _part(one): make_optimizer(one.parameters(network), settings, one.optimizer) for one in objectives
+        }
         return TrainingState(network, EMA(network, settings.ema), optimizers, validation)
 
     def parts(self) -> dict[str, dict[str, Tensor]]:
@@ -102,21 +104,26 @@ class TrainingState:
         )
 
 
-def make_optimizer(parameters: list[nn.Parameter], settings: TrainingSettings) -> torch.optim.Adam:
-    """Adam, whose learning rate is a tensor: a CUDA graph then follows its changes."""
+def make_optimizer(
+    parameters: list[nn.Parameter], settings: TrainingSettings, kind: str | None = None
+) -> torch.optim.Optimizer:
+    """Adam or SGD, whose learning rate is a tensor: a CUDA graph then follows its changes.
+
+    Only where they are fused do both skip a step by a flag on the device, and does SGD leave its learning rate there.
+    """
     device = parameters[0].device
+    lr = torch.zeros((), device=device)
     # A list and no weight decay: the order of parameters is the order of their states in a checkpoint.
-    return torch.optim.Adam(
-        parameters, lr=torch.zeros((), device=device), betas=settings.betas,
-        fused=True, capturable=device.type == "cuda",
-    )  # fmt: skip
+    if (kind or settings.optimizer) == "sgd":
+        return torch.optim.SGD(parameters, lr=lr, fused=True)
+    return torch.optim.Adam(parameters, lr=lr, betas=settings.betas, fused=True, capturable=device.type == "cuda")
 
 
 def _part(objective: Objective) -> str:
     return f"optimizer-{objective.name}" if objective.name else "optimizer"
 
 
-def _parameters(optimizer: torch.optim.Adam) -> list[Tensor]:
+def _parameters(optimizer: torch.optim.Optimizer) -> list[Tensor]:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
@@ -134,6 +141,6 @@ def _unlike(
     return names + shapes + broken
 
 
-def _flattened(optimizer: torch.optim.Adam) -> dict[str, Tensor]:
+def _flattened(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     state = optimizer.state_dict()["state"]
     return {f"{number}.{key}": value for number, entry in state.items() for key, value in entry.items()}

@@ -61,7 +61,7 @@ def test_a_discriminators_loss_is_both_cross_entropies_and_the_weighted_penalty(
     assert (losses["penalty"] > 0) == (weight > 0)
 
 
-@pytest.mark.parametrize("name", ["timegan", "rcgan", "crnngan"])
+@pytest.mark.parametrize("name", ["timegan", "rcgan", "crnngan", "latent-forcing"])
 def test_both_sides_pull_in_opposite_directions(name: str, mixed: Cohort) -> None:
     """A discriminator trained alone is less easily fooled, and a generator trained alone fools it again."""
     made = untrained(baseline(name, adversarial__gradient_penalty=0.1), mixed)

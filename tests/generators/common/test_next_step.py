@@ -31,7 +31,7 @@ def test_the_likelihood_of_a_step_is_that_of_the_gaussian_it_is_sampled_from(
         mean, std = mean.double(), std.double()
         law = torch.distributions.MultivariateNormal(mean, scale_tril=std[..., None] * network.factor())
         expected = -law.log_prob(after).mean() / columns
-        assert network.nll(mean, std, after).item() == pytest.approx(expected.item(), rel=1e-6, abs=1e-6)
+        assert network.loss(mean, std, after).item() == pytest.approx(expected.item(), rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("across", [False, True])
@@ -54,4 +54,4 @@ def test_columns_that_are_equal_or_stand_still_have_a_linear_model_too() -> None
     network.initialise(x)
     assert all(weight.isfinite().all() for weight in network.parameters())
     mean, std, _, _ = network(x[:, :-1])
-    assert network.nll(mean, std, x[:, 1:]).isfinite()
+    assert network.loss(mean, std, x[:, 1:]).isfinite()

@@ -2,17 +2,26 @@
 
 import pytest
 
+from helpers.small_baselines import PUBLISHED
 from timediff.errors import TimeDiffError
-from timediff.settings.resolve import resolve
+from timediff.settings.resolve import generator_of, resolve
+from timediff.settings.typed import flat
 
 
 @pytest.mark.parametrize(
     ("name", "path", "value", "said"),
     [
         ("timegan", "phases.embedding", 0.9, "leave some for joint"),
-        ("timegan", "phases.together", 0, "above 0"),
+        ("latent-forcing", "phases.embedding", 0.9, "leave some for joint"),
+        ("latent-forcing", "phases.together", 0, "above 0"),
+        ("timegan", "phases.together", 1, "no setting phases.together"),
         ("timegan", "diffusion.steps", 5, "no setting diffusion;"),
         ("rcgan", "adversarial.rounds", 0, "adversarial.rounds is 0"),
+        ("timegan", "adversarial.generator_rounds", 0, "adversarial.generator_rounds is 0"),
+        ("rcgan", "adversarial.optimizer", "lbfgs", "one of adam, sgd"),
+        ("crnngan", "phases.pretraining", 1.5, r"phases\.pretraining is 1\.5; expected 0 to 1"),
+        ("tforcing", "model.dequantisation", -1, "a standard deviation of 0 or more"),
+        ("pforcing", "model.predicts", "modes", "one of distribution, mean"),
         ("rcgan", "model.noise", 0, "model.noise is 0"),
         ("rcgan", "model.held", 1.5, r"model\.held is 1\.5; expected 0 to 1"),
         ("timegan", "model.held", 0.5, "no setting model.held"),
@@ -54,7 +63,26 @@ def test_mistaken_settings_are_named(name: str, path: str, value: object, said: 
         resolve(name, assignments={path: value})
 
 
-@pytest.mark.parametrize("name", ["timegan", "rcgan", "crnngan", "pforcing", "ehrmgan"])
+@pytest.mark.parametrize("name", ["latent-forcing", "rcgan", "crnngan", "pforcing", "ehrmgan"])
 def test_a_renamed_setting_is_answered_with_its_new_name(name: str) -> None:
     with pytest.raises(TimeDiffError, match=r"adversarial\.smooth is adversarial\.gradient_penalty now"):
         resolve(name, assignments={"adversarial.smooth": 0.1})
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_published_preset_has_no_additions(name: str) -> None:
+    settings = resolve(name)
+    assert settings.training.ema == 0
+    assert settings.training.decay == "none"
+    assert settings.codec == type(settings.codec)()
+    if "pforcing" not in name and "tforcing" not in name:
+        assert settings.model.noise in (None, 10)
+    if "tforcing" not in name:
+        assert settings.adversarial.gradient_penalty == 0
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_from_the_published_preset_single_settings_lead_to_the_improved_one(name: str) -> None:
+    published, improved = resolve(name), resolve(generator_of(name))
+    changes = {path: value for path, value in flat(improved).items() if flat(published)[path] != value}
+    assert resolve(name, assignments=changes) == improved

@@ -7,7 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from timediff.generators.common.settings import AdversarialSettings
 from timediff.runtime.randomness import Noise
+from timediff.training.objective import LossFunction, Objective
 
 EPSILON = 0.005  # of the finite difference, for columns and states that reach from about −1 to 1
 
@@ -24,6 +26,16 @@ def loss_if_fake(logits: Tensor) -> Tensor:
 def accuracy(real: Tensor, fake: Tensor) -> Tensor:
     """Fraction of right classes, from as many logits of either kind."""
     return torch.cat([(real > 0).flatten(), (fake <= 0).flatten()]).float().mean()
+
+
+def discriminator_objective(
+    loss: LossFunction, settings: AdversarialSettings, modules: tuple[str, ...] = ("discriminator",), *,
+    lr: float = 1.0, first: int = 0,
+) -> Objective:  # fmt: skip
+    """Of a discriminator: its optimizer, its learning rate and its optimizer steps are as set."""
+    return Objective(
+        loss, "discriminator", modules, lr * settings.lr, settings.rounds, first=first, optimizer=settings.optimizer
+    )
 
 
 class DiscriminatorOutput(NamedTuple):

@@ -34,11 +34,16 @@ class BaselineCompute(ComputeSettings):
 @dataclass(frozen=True)
 class AdversarialSettings:
     lr: float = 1.0  # of the discriminator, times training.lr
+    optimizer: Literal["adam", "sgd"] | None = None  # of the discriminator; unset = training.optimizer
     rounds: int = 1  # optimizer steps of the discriminator, an update
+    generator_rounds: int = 1  # optimizer steps of the generator, an update
     gradient_penalty: float = 0.0  # weight of the discriminator's squared slope in its loss
 
     def problems(self) -> list[str]:
-        found = above_zero({"adversarial.lr": self.lr}) + at_least_one({"adversarial.rounds": self.rounds})
+        found = above_zero({"adversarial.lr": self.lr})
+        found += at_least_one({
+            "adversarial.rounds": self.rounds, "adversarial.generator_rounds": self.generator_rounds,
+        })  # fmt: skip
         if self.gradient_penalty < 0:
             found.append(f"adversarial.gradient_penalty is {self.gradient_penalty}; expected a weight of 0 or more")
         return found

@@ -1,4 +1,4 @@
-"""P-Forcing as a generator: likelihood, and a discriminator of its behaviour."""
+"""P-Forcing as a generator: the loss of the next step, and a discriminator of its behaviour."""
 
 from typing import ClassVar
 
@@ -7,7 +7,12 @@ from torch import Tensor, nn
 
 from timediff.data.batch import Batch
 from timediff.data.codec import Codec
-from timediff.generators.common.adversarial import accuracy, discriminator_loss, loss_if_real
+from timediff.generators.common.adversarial import (
+    accuracy,
+    discriminator_loss,
+    discriminator_objective,
+    loss_if_real,
+)
 from timediff.generators.common.columns import Columns
 from timediff.generators.pforcing.network import Professor
 from timediff.generators.pforcing.settings import PForcingSettings
@@ -29,11 +34,11 @@ class PForcing(Forcing[PForcingSettings]):
 
         def predict(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
             assert isinstance(network, Professor)
-            nll, behaviour = network.both(columns.of(batch), noise)
+            forced, behaviour = network.both(columns.of(batch), noise)
             real, fake = network.discriminate(behaviour).chunk(2)
             heard = accuracy(real, fake) > adversarial.listen
             fooling = loss_if_real(fake)
-            return {"total": nll + heard * fooling, "nll": nll, "fooling": fooling}
+            return {"total": forced + heard * fooling, "forced": forced, "fooling": fooling}
 
         def discriminate(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
             assert isinstance(network, Professor)
@@ -44,6 +49,6 @@ class PForcing(Forcing[PForcingSettings]):
             return {**output.losses, "accuracy": right, "skip": (right > adversarial.enough).float()}
 
         return (
-            Objective(predict, "generator", ("next",)),
-            Objective(discriminate, "discriminator", ("behaviour", "verdict"), adversarial.lr, adversarial.rounds),
+            Objective(predict, "generator", ("next",), repeats=adversarial.generator_rounds),
+            discriminator_objective(discriminate, adversarial, ("behaviour", "verdict")),
         )

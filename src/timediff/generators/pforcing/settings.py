@@ -23,3 +23,6 @@ class PForcingSettings(AdversarialBaseline):
 
     model: ForcingModelSettings = field(default_factory=ForcingModelSettings)
     adversarial: ProfessorSettings = field(default_factory=ProfessorSettings)
+
+    def problems(self) -> list[str]:
+        return super().problems() + self.model.problems()

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from timediff.data.batch import Batch
 from timediff.data.codec import Codec
-from timediff.generators.common.adversarial import discriminator_loss, loss_if_real
+from timediff.generators.common.adversarial import discriminator_loss, discriminator_objective, loss_if_real
 from timediff.generators.common.baseline import Baseline
 from timediff.generators.common.columns import Columns
 from timediff.generators.common.label import label_channel, label_rates
@@ -49,6 +49,6 @@ class RCGAN(Baseline[RCGANSettings]):
             return discriminator_loss(gan.discriminator, series, noise, adversarial.gradient_penalty).losses
 
         return (
-            Objective(discriminate, "discriminator", ("discriminator",), adversarial.lr, adversarial.rounds),
-            Objective(generate, "generator", ("generator",)),
+            discriminator_objective(discriminate, adversarial),
+            Objective(generate, "generator", ("generator",), repeats=adversarial.generator_rounds),
         )

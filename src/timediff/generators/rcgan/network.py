@@ -27,7 +27,9 @@ class ConditionalGAN(nn.Module):
         classes = 1 if label is None else columns.classes[label]
         self.register_buffer("rates", torch.full((classes,), 1 / classes))
         # What changes from step to step need not pass through the states, which keep what lasts. At first it does.
-        self.generator = Recurrent(noise + known, columns.width - known, hidden, model.layers, model.cell, skip=True)
+        self.generator = Recurrent(
+            noise + known, columns.width - known, hidden, model.layers, model.cell, skip=model.skip
+        )
         with torch.no_grad():
             self.generator.output.weight[:, hidden:] = 0
         self.discriminator = Recurrent(columns.width, 1, hidden, model.layers, model.cell)

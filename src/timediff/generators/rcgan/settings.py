@@ -9,6 +9,7 @@ from timediff.settings.checks import fractions
 @dataclass(frozen=True)
 class RCGANModelSettings(NoiseSettings):
     held: float = 0.0  # fraction of the noise that is the same at every step
+    skip: bool = True  # the generator's output layer sees the noise too
 
 
 @dataclass(frozen=True)

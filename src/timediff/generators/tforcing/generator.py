@@ -1,4 +1,4 @@
-"""T-Forcing as a generator: the likelihood of the next step."""
+"""T-Forcing as a generator: the loss of the next step."""
 
 from typing import ClassVar, Generic, TypeVar
 
@@ -8,7 +8,6 @@ from timediff.data.batch import Batch
 from timediff.data.codec import Codec
 from timediff.generators.common.baseline import Baseline
 from timediff.generators.common.columns import Columns
-from timediff.generators.common.next_step import dequantised
 from timediff.generators.pforcing.settings import PForcingSettings
 from timediff.generators.rnn.settings import RNNSettings
 from timediff.generators.tforcing.network import FreeRunning, Predictor
@@ -58,6 +57,6 @@ class TForcing(Forcing[TForcingSettings]):
 
         def objective(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
             assert isinstance(network, Predictor)
-            return {"total": network.forced(dequantised(columns.of(batch), noise))[0]}
+            return {"total": network.forced(network.noisy(columns.of(batch), noise))[0]}
 
         return (Objective(objective),)

@@ -1,6 +1,7 @@
-"""T-Forcing: an RNN that is trained on the distribution of the next step, and then feeds on its own samples.
+"""T-Forcing: an RNN that is trained on the next step of real stays, and then feeds on its own (Williams, Zipser 1989).
 
-Williams and Zipser 1989; samples as in Graves 2013, of a Gaussian whose mean and stds follow from the steps before it.
+Its own steps are samples as in Graves 2013, of a Gaussian whose mean and stds follow from the steps before it; or they
+are means, as in Tian et al.
 """
 
 import torch
@@ -8,8 +9,8 @@ from torch import Tensor, nn
 
 from timediff.generators.common.columns import Columns
 from timediff.generators.common.first_steps import FIRST_STEPS, FirstSteps
-from timediff.generators.common.next_step import NextStep
-from timediff.generators.tforcing.settings import ForcingModelSettings
+from timediff.generators.common.next_step import NextMean, NextStep, dequantised
+from timediff.generators.tforcing.settings import ForcingModelSettings, FreeRunningSettings
 from timediff.runtime.randomness import Noise
 
 REACH = 4.0  # of a column that is standard normal; others reach from −1 to 1
@@ -20,13 +21,19 @@ class FreeRunning(nn.Module):
 
     first: FirstSteps
 
-    def __init__(self, columns: Columns, model: ForcingModelSettings) -> None:
+    def __init__(self, columns: Columns, model: FreeRunningSettings) -> None:
         super().__init__()
         self.columns = columns
         self.first = FIRST_STEPS[model.first](columns)
+        self.raw = model.feedback == "raw"
 
     def valid(self, steps: Tensor) -> Tensor:
-        """Within reach, and discrete columns as their nearest class; gradients pass as if they were not."""
+        """Within reach, and discrete columns as their nearest class; gradients pass as if they were not.
+
+        Raw steps stay as they are.
+        """
+        if self.raw:
+            return steps
         reach = REACH if self.columns.normal else 1.0
         steps = steps.clamp(-reach, reach)
         return self.columns.join(*self.columns.split(steps.detach())) + (steps - steps.detach())
@@ -37,15 +44,20 @@ class Predictor(FreeRunning):
 
     def __init__(self, columns: Columns, model: ForcingModelSettings, hidden: int) -> None:
         super().__init__(columns, model)
-        self.next = NextStep(columns.width, model, hidden)
+        self.dequantisation = model.dequantisation
+        kind = NextMean if model.predicts == "mean" else NextStep
+        self.next: NextMean = kind(columns.width, model, hidden, carry=model.carry)
 
     def step_noise(self, noise: Noise, length: int) -> Tensor:
-        return noise.normal(length - 1, self.columns.width)
+        return noise.normal(length - 1, self.next.noise)
+
+    def noisy(self, x: Tensor, noise: Noise) -> Tensor:
+        return dequantised(x, noise, self.dequantisation)
 
     def forced(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The negative log-likelihood of dequantised stays (B, L, P) after their first step, and the states."""
+        """The loss of training stays (B, L, P) after their first step, and the states."""
         mean, std, states, _ = self.next(self.valid(x[:, :-1]))
-        return self.next.nll(mean, std, x[:, 1:]), states
+        return self.next.loss(mean, std, x[:, 1:]), states
 
     def free(self, first: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         """Steps of stays that begin with `first` (B, P) and go on by noise z, and the states behind them."""

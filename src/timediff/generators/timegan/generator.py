@@ -8,19 +8,25 @@ from torch.nn.functional import mse_loss
 
 from timediff.data.batch import Batch
 from timediff.data.codec import Codec
-from timediff.generators.common.adversarial import discriminator_loss, loss_if_real
+from timediff.generators.common.adversarial import discriminator_objective, with_penalty
 from timediff.generators.common.baseline import Baseline
 from timediff.generators.common.columns import Columns
-from timediff.generators.common.next_step import dequantised
-from timediff.generators.timegan.network import TimeGANNetwork, standardisation
+from timediff.generators.timegan.losses import (
+    ENOUGH,
+    ETA,
+    LAMBDA,
+    MOMENTS,
+    RECOVERY,
+    discriminator_entropy,
+    fooling_loss,
+    moment_loss,
+    root,
+    supervised_loss,
+)
+from timediff.generators.timegan.network import TimeGANNetwork
 from timediff.generators.timegan.settings import TimeGANSettings
 from timediff.runtime.randomness import Noise
 from timediff.training.objective import Objective
-
-ETA, LAMBDA = 10.0, 0.1  # of the supervised loss, for generator and supervisor and for the embedder
-RECOVERY_WEIGHT = 10.0  # of √MSE, beside the loss that keeps latent columns standardised
-ENOUGH = 0.15  # a discriminator with a lower loss waits
-INITIAL_STAYS, AT_ONCE = 5000, 64  # that the supervisor starts from, and that are embedded together
 
 
 class TimeGAN(Baseline[TimeGANSettings]):
@@ -34,65 +40,55 @@ class TimeGAN(Baseline[TimeGANSettings]):
 
     def objectives(self, codec: Codec) -> tuple[Objective, ...]:
         columns, adversarial = Columns(codec), self.settings.adversarial
-        updates, phases = self.settings.training.steps, self.settings.phases
-        joint = min(round(updates * (phases.embedding + phases.supervised)), updates - 1)
-        alone = min(round(updates * phases.embedding), joint)
+        alone, joint = self.settings.phases.ends(self.settings.training.steps)
 
-        def embedded(network: nn.Module, batch: Batch, noise: Noise) -> tuple[TimeGANNetwork, Tensor]:
-            """The network, and the batch as it sees it in latent space, with no gradient."""
+        def seen(network: nn.Module, batch: Batch) -> tuple[TimeGANNetwork, Tensor]:
+            """The network, and the batch in [0, 1]."""
             assert isinstance(network, TimeGANNetwork)
-            with torch.no_grad():
-                return network, dequantised(network.embedder(columns.of(batch)).float(), noise)
-
-        def coded(network: nn.Module, batch: Batch, noise: Noise) -> tuple[Tensor, dict[str, Tensor]]:
-            """Latent series, and the losses of embedder and recovery."""
-            assert isinstance(network, TimeGANNetwork)
-            x = columns.of(batch)
-            h = network.embedder(x).float()
-            error = mse_loss(network.recovery(dequantised(h, noise)).float(), x)
-            return h, {"total": RECOVERY_WEIGHT * (error + 1e-12).sqrt() + standardisation(h), "error": error}
+            return network, (columns.of(batch) + 1) / 2
 
         def embedding(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
-            return coded(network, batch, noise)[1]
-
-        def initialise(network: nn.Module, data: Batch) -> None:
-            assert isinstance(network, TimeGANNetwork)
-            few = columns.of(data[:: -(-len(data) // INITIAL_STAYS)])
-            with torch.no_grad():
-                latent = [network.embedder(part).float() for part in torch.split(few, AT_ONCE)]
-                network.supervisor.initialise(torch.cat(latent))
+            gan, x = seen(network, batch)
+            error = mse_loss(gan.recover(gan.embed(x)), x)
+            return {"total": RECOVERY * root(error), "error": error}
 
         def supervised(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
-            gan, h = embedded(network, batch, noise)
-            return {"total": gan.supervisor.nll_of(h)}
+            gan, x = seen(network, batch)
+            with torch.no_grad():
+                h = gan.embed(x)
+            return {"total": supervised_loss(gan.supervise(h), h)}
 
         def generator(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
-            gan, h = embedded(network, batch, noise)
-            fooling = loss_if_real(gan.discriminator(gan.latent(*gan.sample_noise(noise, h.shape[1]))))
-            nll = gan.supervisor.nll_of(h)
-            return {"total": fooling + ETA * nll, "fooling": fooling, "nll": nll}
+            gan, x = seen(network, batch)
+            with torch.no_grad():
+                h = gan.embed(x)
+            e, made = gan.latent(*gan.sample_noise(noise, x.shape[1]))
+            fooling = fooling_loss(gan.discriminator(made), gan.discriminator(e))
+            expected, moments = supervised_loss(gan.supervise(h), h), moment_loss(gan.recover(made), x)
+            total = fooling + ETA * root(expected) + MOMENTS * moments
+            return {"total": total, "fooling": fooling, "supervised": expected, "moments": moments}
 
         def embedder(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
-            assert isinstance(network, TimeGANNetwork)
-            h, losses = coded(network, batch, noise)
-            return {**losses, "total": losses["total"] + LAMBDA * network.supervisor.squared_error(h)}
+            gan, x = seen(network, batch)
+            h = gan.embed(x)
+            error, expected = mse_loss(gan.recover(h), x), supervised_loss(gan.supervise(h), h)
+            return {"total": RECOVERY * root(error) + LAMBDA * expected, "error": error, "supervised": expected}
 
         def discriminator(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
-            gan, h = embedded(network, batch, noise)
+            gan, x = seen(network, batch)
             with torch.no_grad():
-                made = gan.latent(*gan.sample_noise(noise, h.shape[1]))
-            both = torch.cat([h, made])
-            losses = discriminator_loss(gan.discriminator, both, noise, adversarial.gradient_penalty).losses
-            return {**losses, "skip": (losses["entropy"] < ENOUGH).float()}
+                e, made = gan.latent(*gan.sample_noise(noise, x.shape[1]))
+                series = torch.cat([gan.embed(x), made, e])
+            logits, penalty = with_penalty(gan.discriminator, series, noise, adversarial.gradient_penalty)
+            entropy = discriminator_entropy(logits)
+            total = entropy + adversarial.gradient_penalty * penalty
+            return {"total": total, "entropy": entropy, "penalty": penalty, "skip": (entropy < ENOUGH).float()}
 
-        autoencoder, late = ("embedder", "recovery"), initialise if alone == joint else None
-        faster, rounds = phases.together * adversarial.lr, adversarial.rounds
+        autoencoder, rounds = ("embedder", "recovery"), adversarial.generator_rounds
         return (
             Objective(embedding, "embedding", autoencoder, end=alone),
-            Objective(supervised, "supervised", ("supervisor",), first=alone, end=joint, initialise=initialise),
-            Objective(
-                generator, "generator", ("generator", "supervisor"), phases.together, first=joint, initialise=late
-            ),
-            Objective(embedder, "embedder", autoencoder, phases.together, first=joint),
-            Objective(discriminator, "discriminator", ("discriminator",), faster, rounds, first=joint),
+            Objective(supervised, "supervised", ("supervisor",), first=alone, end=joint),
+            Objective(generator, "generator", ("generator", "supervisor"), repeats=rounds, first=joint),
+            Objective(embedder, "embedder", autoencoder, repeats=rounds, first=joint),
+            discriminator_objective(discriminator, adversarial, first=joint),
         )

@@ -1,0 +1,1 @@
+"""Latent forcing: an autoencoder, and a Gaussian autoregression of its latent steps, refined adversarially."""
