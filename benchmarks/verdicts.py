@@ -1,6 +1,7 @@
 """How often a verdict is wrong: on real stays in place of synthetic ones, and on real stays with planted faults.
 
     python benchmarks/verdicts.py COHORT [--pairs 20] [--faults 5] [--stays 600] [--repetitions 1] [--out FILE]
+    python benchmarks/verdicts.py COHORT --pairs 200 --faults 0 --metrics copies near_copies nnaa mir   # soon done
 
 Each pair takes three disjoint sets of --stays patients at random: one to train on, one held out, and one that stands in
 for a synthetic cohort, as it is and, in the first --faults pairs, with each fault. Of real stays every verdict but the
@@ -74,12 +75,14 @@ class Tally:
     def add(self, results: Results, name: str) -> None:
         for verdict in verdicts(results, name):
             self.words[verdict.question][verdict.word] += 1
-        (worst,) = (s for s in results.scores[name] if s.classifier == "worst" and s.what == "auc")
-        self.found_by[worst.note.rpartition(": ")[2]] += 1
-        self.aucs.append(round(worst.value, 4))
+        for worst in (s for s in results.scores[name] if s.classifier == "worst" and s.what == "auc"):
+            self.found_by[worst.note.rpartition(": ")[2]] += 1
+            self.aucs.append(round(worst.value, 4))
 
     def as_dict(self) -> dict[str, Any]:
         words = {question: dict(counted) for question, counted in self.words.items()}
+        if not self.aucs:  # the panel was not among the metrics
+            return {"verdicts": words}
         mean = round(float(np.mean(self.aucs)), 4)
         return {"verdicts": words, "worst_auc": mean, "worst_auc_of_each": self.aucs, "found_by": dict(self.found_by)}
 
@@ -91,6 +94,7 @@ class Tally:
                 "the worst": rate(sum(words[word] for word in WORST), words.total()),
             }
             for question, words in self.words.items()
+            if set(words) != {"not measured"}
         }
 
 
@@ -101,6 +105,7 @@ def main() -> None:
     parser.add_argument("--stays", type=int, default=600)
     parser.add_argument("--repetitions", type=int, default=1)
     parser.add_argument("--faults", type=int, default=5, help="pairs in which the faults are planted too")
+    parser.add_argument("--metrics", nargs="+", default=list(METRICS))
     parser.add_argument("--out", type=Path, metavar="FILE")
     given = parser.parse_args()
 
@@ -111,7 +116,7 @@ def main() -> None:
         train, test, other = (cohort.take(order[i * given.stays : (i + 1) * given.stays]) for i in range(3))
         cohorts = planted(train, other, seed) if seed < given.faults else {NOTHING: other}
         settings = EvaluationSettings.quick(
-            repetitions=given.repetitions, seed=seed, only=METRICS, skip=(), device="cpu"
+            repetitions=given.repetitions, seed=seed, only=tuple(given.metrics), skip=(), device="cpu"
         )
         results = evaluate(train, test, cohorts, settings=settings)
         for name in cohorts:
@@ -126,7 +131,8 @@ def main() -> None:
 def stated(given: argparse.Namespace, pairs: int, tallies: Mapping[str, Tally]) -> dict[str, Any]:
     return {
         "command": f"python benchmarks/verdicts.py {given.cohort.name} --pairs {pairs} --faults {given.faults} "
-        f"--stays {given.stays} --repetitions {given.repetitions}",
+        f"--stays {given.stays} --repetitions {given.repetitions}"
+        + ("" if given.metrics == list(METRICS) else f" --metrics {' '.join(given.metrics)}"),
         "date": time.strftime("%Y-%m-%d"),
         "version": __version__,
         "pairs": pairs,
