@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from conftest import same
@@ -22,6 +23,20 @@ def test_every_generator_is_among_them() -> None:
 def test_saved_and_loaded_it_gives_the_same_stays(model: Generator, tmp_path: Path) -> None:
     model.save(tmp_path / "run")
     assert same(load(tmp_path / "run").sample(30, seed=1), model.sample(30, seed=1))
+
+
+def test_losses_of_stays_follow_from_the_seed_or_are_said_to_be_none(model: Generator, mixed: Cohort) -> None:
+    if model.name not in ("timediff", "halo"):
+        with pytest.raises(TimeDiffError, match="has no loss of a single stay"):
+            model.stay_losses(mixed)
+        return
+    losses = model.stay_losses(mixed, seed=1)
+    again, other = model.stay_losses(mixed, seed=1), model.stay_losses(mixed.take(np.arange(40)), seed=1)
+    for name, values in losses.items():
+        assert values.shape[0] == len(mixed)
+        assert np.isfinite(values).all()
+        assert np.array_equal(values, again[name])
+        assert np.allclose(values[:40], other[name], rtol=1e-4, atol=1e-5)  # of a stay, whoever else is asked about
 
 
 def test_what_it_gives_is_a_valid_cohort(model: Generator, mixed: Cohort, tmp_path: Path) -> None:

@@ -49,5 +49,12 @@ class HALO(NeuralGenerator[HALOSettings]):
 
         return (Objective(objective),)
 
+    def losses_of(self, network: nn.Module, batch: Batch, codec: Codec, noise: Noise) -> dict[str, Tensor]:
+        """−log p of each static variable and of each visit, a variable."""
+        assert isinstance(network, Network)
+        static, visits = network.nll(batch)
+        found = {"static": static} if static.shape[1] else {}
+        return found | {"visits": visits.mean(dim=2)}
+
     def sampler(self, network: nn.Module, codec: Codec, compute: Compute[BaselineCompute]) -> ColumnSampler:
         return ColumnSampler(cast(SamplesColumns, network), Channels(codec), compute)
