@@ -278,7 +278,10 @@ def test_evaluation_knows_nothing_of_reports_but_how_to_ask_for_one():
         for line in file.read_text().splitlines()
         if re.search(r"import.*timediff\.report|from timediff\.report", line)
     }
-    assert asking == {("results.py", "from timediff.report.evaluation_page import write_report")}
+    assert asking == {
+        ("results.py", "from timediff.report.evaluation_page import write_report"),
+        ("audit.py", "from timediff.report.audit_page import write_audit_page"),
+    }
 
 
 def test_what_is_measured_can_be_read_while_the_rest_is_measured(tmp_path):

@@ -123,7 +123,7 @@ def test_every_metric_draws_the_stays_of_a_patient_together(name: str, monkeypat
     def intervals(test: Cohort) -> dict[object, np.ndarray]:
         settings = EvaluationSettings(repetitions=1, bootstrap=30)
         found = METRICS(name).measure(Measurement(Case(train, test, settings), FRESH))
-        return {s.key: np.nan_to_num([s.low, s.high, s.floor_low]) for s in found if isinstance(s, Score)}
+        return {s.key: np.nan_to_num([s.low, s.high, s.floor_low, s.floor_high]) for s in found if isinstance(s, Score)}
 
     alone = intervals(TEST)
     each, together = (intervals(with_patients(TEST, np.arange(120) // stays)) for stays in (1, 12))

@@ -1,12 +1,16 @@
 """Settings of every generator there is, small enough for tests."""
 
 from helpers.small_baselines import BASELINES, PROCESS_DIFFUSION, PUBLISHED
+from timediff.generators.registry import GENERATORS
 from timediff.settings.resolve import generator_of, resolve
 
 SHORT = {"model.hidden": 8, "training.steps": 6, "training.batch": 16, "training.checkpoint_every": 3}
 PAPER = resolve("paper", assignments={**SHORT, "diffusion.steps": 20})
 FAST = resolve("fast", assignments={"model.hidden": 8, "training.steps": 6, "training.batch": 16, "sampling.steps": 20})
 HALO_SHORT = {**SHORT, "model.heads": 2, "model.layers": 2}
+OURS = [  # in this process tests may have registered more
+    name for name in GENERATORS.names() if GENERATORS(name).__module__.startswith("timediff.")
+]
 EVERY = {  # by preset: the generator's name, and its settings
     "paper": ("timediff", PAPER),
     "fast": ("timediff", FAST),
