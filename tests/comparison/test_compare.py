@@ -20,7 +20,7 @@ from helpers.small_baselines import baseline
 from timediff.cli import commands
 from timediff.comparison.folder import Folder, read_record
 from timediff.comparison.rows import Row
-from timediff.comparison.training import Task, timed
+from timediff.comparison.training import TrainingTask, timed
 from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
 from timediff.evaluation.results import Results
@@ -339,7 +339,7 @@ def test_check_looks_at_all_that_is_in_it(whole: Path, tmp_path: Path) -> None:
 
 def test_the_clock_adds_up_tries_and_knows_whether_the_last_one_ended(tmp_path: Path) -> None:
     place = Folder(tmp_path)
-    task = Task(Row("noisy", GENERATORS("noisy"), GENERATORS("noisy").Settings()), 0, 60, place)
+    task = TrainingTask(Row("noisy", GENERATORS("noisy"), GENERATORS("noisy").Settings()), 0, 60, place)
     with pytest.raises(KeyboardInterrupt), timed(task, "fit", silent):
         raise KeyboardInterrupt
     assert not read_record(task.record).fit_ended

@@ -21,11 +21,11 @@ from timediff.generators.gtgan.flow import Flow
 from timediff.generators.gtgan.generator import moments_apart
 from timediff.generators.gtgan.gru_ode import GRUODELayer
 from timediff.generators.gtgan.network import GTGANNetwork
-from timediff.generators.gtgan.ode import Solver, solve
+from timediff.generators.gtgan.ode import ODESolver, solve
 from timediff.generators.gtgan.spline import natural_cubic_spline
 from timediff.settings.resolve import resolve
 
-FINE = Solver("rk4", 0.02)
+FINE = ODESolver("rk4", 0.02)
 
 
 def numbers(*shape: int, seed: int = 0) -> Tensor:
@@ -68,14 +68,16 @@ def test_a_solver_has_its_order() -> None:
     """y' = y: halving the step divides the error by 2, 4 and 16."""
     for method, order in (("euler", 1), ("midpoint", 2), ("rk4", 4)):
         coarse, fine = (
-            abs(solve(lambda t, y: y, torch.ones(1, dtype=torch.float64), 0, 1, Solver(method, step)).item() - math.e)
+            abs(
+                solve(lambda t, y: y, torch.ones(1, dtype=torch.float64), 0, 1, ODESolver(method, step)).item() - math.e
+            )
             for step in (0.25, 0.125)
         )
         assert math.log2(coarse / fine) == pytest.approx(order, abs=0.4)
 
 
 def test_a_solver_is_told_the_time() -> None:
-    y = solve(lambda t, y: torch.full_like(y, t), torch.zeros(1, dtype=torch.float64), 2, 4, Solver("midpoint", 0.5))
+    y = solve(lambda t, y: torch.full_like(y, t), torch.zeros(1, dtype=torch.float64), 2, 4, ODESolver("midpoint", 0.5))
     assert y.item() == pytest.approx((16 - 4) / 2)
 
 
@@ -97,7 +99,7 @@ def test_a_constant_field_gives_back_how_far_the_path_has_gone() -> None:
 
 @pytest.mark.parametrize("positive", [True, False])
 def test_latents_are_positive_where_they_should_be(positive: bool) -> None:
-    encoder = Encoder(2, 3, 4, 1, Solver("rk4", 1.0), positive=positive, skip=False)
+    encoder = Encoder(2, 3, 4, 1, ODESolver("rk4", 1.0), positive=positive, skip=False)
     h = encoder(natural_cubic_spline(numbers(40, 6, 2)))
     assert bool((h > 0).all()) == positive
     assert not positive or h.max() < 1
@@ -207,7 +209,7 @@ def test_held_noise_is_the_same_at_every_step_and_judged_as_a_random_walk() -> N
 def test_before_training_a_linear_flow_has_the_covariances_of_the_latents() -> None:
     """At all lags, where it is of such a process that they are."""
     source = flow()
-    source.solver = Solver("euler", 1.0)
+    source.solver = ODESolver("euler", 1.0)
     for parameter in source.velocity.parameters():
         torch.nn.init.zeros_(parameter)
     assert source.process_logits is not None

@@ -17,10 +17,10 @@ from timediff.data.batch import Batch, Channel, Layout
 from timediff.data.codec import Codec
 from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
-from timediff.generators.halo.codes import Codes, quantile_edges
+from timediff.generators.halo.codes import VisitCodes, quantile_edges
 from timediff.generators.halo.generator import HALO
 from timediff.generators.halo.heads import HEADS, one_or_none
-from timediff.generators.halo.network import HALO as Network
+from timediff.generators.halo.network import HALONetwork
 from timediff.generators.halo.settings import HALOModelSettings
 from timediff.settings.resolve import resolve
 
@@ -37,20 +37,20 @@ TINY = Layout(
 WIDE = Layout((Channel("pulse", "value"),), (*TINY.discrete, Channel("pulse", "mask", 2)))
 
 
-def network(layout: Layout, codes: str, *, steps: int = 2, hidden: int = 8, bins: int = 5) -> Network:
+def network(layout: Layout, codes: str, *, steps: int = 2, hidden: int = 8, bins: int = 5) -> HALONetwork:
     """Of random weights, large enough for all to depend on all."""
     torch.manual_seed(0)
     model = HALOModelSettings(hidden=hidden, layers=2, heads=2, bins=bins, codes=codes)  # type: ignore[arg-type]
-    made = Network(layout, model, steps).eval()
+    made = HALONetwork(layout, model, steps).eval()
     with torch.no_grad():
         for weight in made.parameters():
             weight.copy_(0.4 * torch.randn(weight.shape))
     return made
 
 
-def some_choices(made: Network, stays: int, steps: int) -> tuple[Tensor, Tensor]:
+def some_choices(made: HALONetwork, stays: int, steps: int) -> tuple[Tensor, Tensor]:
     """Any of those that the network knows."""
-    static, temporal = (Codes.choices(own) for own in (made.codes.static, made.codes.temporal))
+    static, temporal = (VisitCodes.choices(own) for own in (made.codes.static, made.codes.temporal))
 
     def drawn(choices: tuple[tuple[int, bool], ...], *shape: int) -> Tensor:
         return torch.stack([torch.randint(codes + optional, shape) for codes, optional in choices], dim=-1)
@@ -198,7 +198,7 @@ values = arrays(
 @given(values, st.integers(2, 20), st.booleans())
 def test_a_value_comes_back_within_its_bin(x: np.ndarray, bins: int, extremes: bool) -> None:
     layout = Layout.of(1, ())
-    codes = Codes(layout, bins)
+    codes = VisitCodes(layout, bins)
     batch = Batch.of(torch.from_numpy(x)[:, None, None], torch.zeros(len(x), 1, 0, dtype=torch.int32))
     codes.fit(batch, extremes=extremes)
     edges, number = codes.edges[0], codes.bin_of(batch.continuous[..., 0], 0)
@@ -215,7 +215,7 @@ def test_a_value_comes_back_within_its_bin(x: np.ndarray, bins: int, extremes: b
 def test_bins_hold_equally_many_and_what_many_share_comes_back_as_it_is() -> None:
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.normal(size=6000), np.full(4000, 0.21)]).astype(np.float32)
-    codes = Codes(Layout.of(1, ()), 50)
+    codes = VisitCodes(Layout.of(1, ()), 50)
     batch = Batch.of(torch.from_numpy(x)[:, None, None], torch.zeros(len(x), 1, 0, dtype=torch.int32))
     codes.fit(batch, extremes=True)
     counts = codes.bin_of(batch.continuous[..., 0], 0).flatten().bincount(minlength=50)
@@ -228,7 +228,7 @@ def test_bins_hold_equally_many_and_what_many_share_comes_back_as_it_is() -> Non
 def test_bins_go_by_observed_values_alone(mixed: Cohort) -> None:
     """And not by what stands in place of those that are missing, which is 70 % of them."""
     codec = Codec.fit(mixed)
-    codes, batch = Codes(codec.layout, 20), codec.encode(mixed)
+    codes, batch = VisitCodes(codec.layout, 20), codec.encode(mixed)
     codes.fit(batch, extremes=True)
     (lactate,) = (i for i, channel in enumerate(codec.layout.continuous) if channel.feature == "lactate")
     observed = batch.continuous[..., lactate][torch.from_numpy(~np.isnan(mixed.series["lactate"]))]
@@ -247,7 +247,7 @@ def test_without_extremes_no_edge_is_the_value_of_one() -> None:
 def test_what_is_missing_has_no_code_and_comes_back_missing(mixed: Cohort) -> None:
     """In every kind of feature, temporal and static."""
     codec = Codec.fit(mixed)
-    codes, batch = Codes(codec.layout, 8), codec.encode(mixed)
+    codes, batch = VisitCodes(codec.layout, 8), codec.encode(mixed)
     codes.fit(batch, extremes=True)
     static, visits = codes.encode(batch)
     back = codec.decode(codes.decode(static, visits, torch.rand(batch.continuous.shape)))
@@ -264,7 +264,7 @@ def test_what_is_always_the_same_where_it_was_measured_is_a_code_or_none(mixed: 
     series = {**mixed.series, "lactate": np.where(absent, np.nan, 2.0), "pulse": np.full(absent.shape, np.nan)}
     constant = replace(mixed, series=series)
     codec = Codec.fit(constant, replace(resolve("halo").codec, allow_constant=True))
-    codes, batch = Codes(codec.layout, 4), codec.encode(constant)
+    codes, batch = VisitCodes(codec.layout, 4), codec.encode(constant)
     codes.fit(batch, extremes=True)
     back = codec.decode(codes.decode(*codes.encode(batch), torch.rand(batch.continuous.shape)))
     assert np.array_equal(back.series["lactate"], constant.series["lactate"], equal_nan=True)

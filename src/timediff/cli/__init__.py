@@ -1,6 +1,7 @@
 """The command line: parses, calls, shows progress."""
 
+from timediff.cli.auditing import audit
 from timediff.cli.commands import app, main
 from timediff.cli.comparison import compare
 
-__all__ = ["app", "compare", "main"]
+__all__ = ["app", "audit", "compare", "main"]

@@ -17,7 +17,7 @@ from timediff.comparison.folder import FORMAT, Folder, Request, StoredRow, read_
 from timediff.comparison.pool import can_be_sent, carry_out_all
 from timediff.comparison.rows import Given, Planned, Row, planned, rows_of, sentence
 from timediff.comparison.tables import tables
-from timediff.comparison.training import Task, carry_out
+from timediff.comparison.training import TrainingTask, carry_out
 from timediff.comparison.worker import Ended
 from timediff.data.cohort import Cohort, read_cohort
 from timediff.errors import Stopped, TimeDiffError
@@ -106,8 +106,8 @@ class Comparison:
         stored = [StoredRow(one.row.name, one.row.kind.name, one.settings.to_toml()) for one in self.rows]
         return Request(FORMAT, __version__, self.train.digest(), self.test.digest(), self.stays, stored)
 
-    def tasks(self, one: Planned) -> list[Task]:
-        return [Task(one.row, seed, self.stays, self.folder) for seed in range(self.seeds)]
+    def tasks(self, one: Planned) -> list[TrainingTask]:
+        return [TrainingTask(one.row, seed, self.stays, self.folder) for seed in range(self.seeds)]
 
     def to_do(self, one: Planned) -> str:
         """What of a row is not there yet, in words."""
@@ -152,7 +152,7 @@ class Comparison:
             else:
                 todo += tasks
 
-        def ended(task: Task, end: Ended) -> None:
+        def ended(task: TrainingTask, end: Ended) -> None:
             if end.failure:
                 end = end._replace(failure=_without_place(end.failure, task))
                 failures[task.row.name, task.seed] = end.failure
@@ -206,7 +206,7 @@ class Comparison:
             self.folder.replace_results(results, key)
         return results
 
-    def _training(self, task: Task, failures: dict[tuple[str, int], str]) -> Training:
+    def _training(self, task: TrainingTask, failures: dict[tuple[str, int], str]) -> Training:
         record, failure = read_record(task.record), failures.get((task.row.name, task.seed), "")
         spent = seconds(record.sample_seconds, record.sample_ended)
         return Training(
@@ -231,7 +231,7 @@ class Comparison:
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
-def _is_fitted(task: Task) -> bool:
+def _is_fitted(task: TrainingTask) -> bool:
     """Also of a run that cannot be read, which is said when it is its turn."""
     try:
         return task.fitted
@@ -239,7 +239,7 @@ def _is_fitted(task: Task) -> bool:
         return False
 
 
-def _attempt_here(task: Task, train: Cohort, watch: Watch, say: Say) -> Ended:
+def _attempt_here(task: TrainingTask, train: Cohort, watch: Watch, say: Say) -> Ended:
     """In this process, since no other would find the generator."""
     try:
         carry_out(task, train, watch, say)
@@ -250,12 +250,12 @@ def _attempt_here(task: Task, train: Cohort, watch: Watch, say: Say) -> Ended:
     return Ended()
 
 
-def _without_place(why: str, task: Task) -> str:
+def _without_place(why: str, task: TrainingTask) -> str:
     """The sentence as results may hold it, which say of no folder where it lies."""
     return why.replace(f"{task.folder.path.resolve()}/", "").replace(f"{task.folder.path}/", "")
 
 
-def _told(task: Task, end: Ended) -> str:
+def _told(task: TrainingTask, end: Ended) -> str:
     if end.failure:
         return f"failed: {end.failure}" + (f" All of it is in {_details(task)}." if end.details else "")
     record = read_record(task.record)
@@ -263,11 +263,11 @@ def _told(task: Task, end: Ended) -> str:
     return f"{fitted}, {task.stays:,} stays sampled in {record.sample_seconds:,.1f} s"
 
 
-def _note_failure(task: Task, end: Ended) -> None:
+def _note_failure(task: TrainingTask, end: Ended) -> None:
     write_record(task.record, replace(read_record(task.record), failure=end.failure))
     if end.details:
         write_atomically(_details(task), end.details)
 
 
-def _details(task: Task) -> Path:
+def _details(task: TrainingTask) -> Path:
     return task.record.with_suffix(".txt")

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection, wait
 from signal import Signals
 from typing import IO, Any
 
-from timediff.comparison.training import Task
+from timediff.comparison.training import TrainingTask
 from timediff.comparison.worker import Ended, Said, Seen
 from timediff.data.cohort import Cohort
 from timediff.errors import Stopped
@@ -31,7 +31,7 @@ SLOWEST_END = 5.0  # seconds that a process which says nothing any more may take
 PATIENCE = 60.0  # seconds in which a worker may save what it has
 LAST_WORDS = 4000  # bytes of what a process printed before it died
 
-OnEnd = Callable[[Task, Ended], None]
+OnEnd = Callable[[TrainingTask, Ended], None]
 
 
 class Worker:
@@ -40,7 +40,7 @@ class Worker:
     def __init__(self, train: Cohort, threads: int) -> None:
         ours, theirs = Pipe()
         self.connection: Connection[Any, Any] = ours
-        self.task: Task | None = None
+        self.task: TrainingTask | None = None
         self.dead = False
         self.bars: dict[str, Progress] = {}
         self.output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
@@ -53,7 +53,7 @@ class Worker:
         theirs.close()
         self._send(train)
 
-    def begin(self, task: Task) -> None:
+    def begin(self, task: TrainingTask) -> None:
         self.task, self.bars = task, {}
         self._send(task)
 
@@ -98,7 +98,9 @@ class Worker:
             self.process.stdin.close()
 
 
-def carry_out_all(tasks: Sequence[Task], train: Cohort, jobs: int, watch: Watch, say: Say, on_end: OnEnd) -> None:
+def carry_out_all(
+    tasks: Sequence[TrainingTask], train: Cohort, jobs: int, watch: Watch, say: Say, on_end: OnEnd
+) -> None:
     """All tasks, so many at once; each that ends is told. A wish to stop is met when all have saved what they have."""
     if not tasks:
         return
@@ -132,7 +134,7 @@ def carry_out_all(tasks: Sequence[Task], train: Cohort, jobs: int, watch: Watch,
                 worker.close()
 
 
-def can_be_sent(task: Task) -> bool:
+def can_be_sent(task: TrainingTask) -> bool:
     """Whether another process finds the generator: not that of a notebook or of a script that is run."""
     try:
         content = pickle.dumps(task)

@@ -27,7 +27,7 @@ NOTED_EVERY = 5  # seconds; what a kill can take from the clock
 
 
 @dataclass(frozen=True)
-class Task:
+class TrainingTask:
     """A row with one training seed, and its places in the folder."""
 
     row: Row
@@ -65,7 +65,7 @@ class Task:
         shutil.rmtree(self.cohort.parent / f".{self.cohort.name}.parts", ignore_errors=True)
 
 
-def carry_out(task: Task, train: Cohort, watch: Watch, say: Say) -> None:
+def carry_out(task: TrainingTask, train: Cohort, watch: Watch, say: Say) -> None:
     """Fits and samples what is not there yet, from where it was stopped."""
     if task.done:
         return
@@ -84,7 +84,7 @@ def carry_out(task: Task, train: Cohort, watch: Watch, say: Say) -> None:
 
 
 @contextmanager
-def timed(task: Task, what: Literal["fit", "sample"], progress: Progress) -> Iterator[Progress]:
+def timed(task: TrainingTask, what: Literal["fit", "sample"], progress: Progress) -> Iterator[Progress]:
     """Adds the seconds to the record as they pass: those of a try that is killed count too."""
     before, begun = read_record(task.record), time.monotonic()
     at_once = max(before.at_once, task.at_once)

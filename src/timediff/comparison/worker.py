@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 from timediff.comparison.rows import sentence
-from timediff.comparison.training import Task, carry_out
+from timediff.comparison.training import TrainingTask, carry_out
 from timediff.errors import Stopped
 from timediff.runtime.cuda_graphs import free_memory
 from timediff.runtime.progress import Progress
@@ -58,7 +58,7 @@ def main() -> None:
         connection.send(attempt(task, train, connection))
 
 
-def attempt(task: Task, train: Any, connection: "Connection[Any, Any]") -> Ended:
+def attempt(task: TrainingTask, train: Any, connection: "Connection[Any, Any]") -> Ended:
     ended = Ended()
     try:
         carry_out(task, train, lambda what: _Told(connection, what), lambda line: connection.send(Said(line)))

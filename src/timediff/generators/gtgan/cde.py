@@ -5,11 +5,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from timediff.generators.gtgan.ode import Solver, solve
+from timediff.generators.gtgan.ode import ODESolver, solve
 from timediff.generators.gtgan.spline import Spline
 
 
-def controlled(field: Callable[[Tensor], Tensor], z: Tensor, path: Spline, solver: Solver) -> Tensor:
+def controlled(field: Callable[[Tensor], Tensor], z: Tensor, path: Spline, solver: ODESolver) -> Tensor:
     """z (B, L, H) at every step of dz = f(z) dX, from z (B, H) at the first; f(z) is (B, H, P)."""
 
     def velocity(t: float, z: Tensor) -> Tensor:
@@ -38,7 +38,7 @@ class Encoder(nn.Module):
     """Latent steps (B, L, latent) of a stay's spline."""
 
     def __init__(
-        self, columns: int, latent: int, hidden: int, layers: int, solver: Solver, *, positive: bool, skip: bool
+        self, columns: int, latent: int, hidden: int, layers: int, solver: ODESolver, *, positive: bool, skip: bool
     ) -> None:
         super().__init__()
         self.solver, self.positive, self.skip = solver, positive, skip

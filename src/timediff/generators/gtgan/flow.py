@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from timediff.generators.common.next_step import Factor
-from timediff.generators.gtgan.ode import Solver, solve
+from timediff.generators.gtgan.ode import ODESolver, solve
 
 MOST_PERSISTENT = 0.9999  # fraction that is held, or correlation of a step with the next
 
@@ -100,7 +100,7 @@ class LinearMap(nn.Module):
 
 class Flow(nn.Module):
     def __init__(
-        self, latent: int, widths: tuple[int, ...], steps: int, solver: Solver, *, held: bool, linear: bool
+        self, latent: int, widths: tuple[int, ...], steps: int, solver: ODESolver, *, held: bool, linear: bool
     ) -> None:
         super().__init__()
         self.latent, self.steps, self.solver = latent, steps, solver

@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor, nn
 
-from timediff.generators.gtgan.ode import Solver, solve
+from timediff.generators.gtgan.ode import ODESolver, solve
 
 
 class GRUODELayer(nn.Module):
-    def __init__(self, inputs: int, hidden: int, solver: Solver) -> None:
+    def __init__(self, inputs: int, hidden: int, solver: ODESolver) -> None:
         super().__init__()
         self.hidden, self.solver = hidden, solver
         self.gates = nn.Linear(hidden, 2 * hidden, bias=False)
@@ -34,7 +34,7 @@ class GRUODE(nn.Module):
     """(B, L, inputs) → (B, L, outputs); with `skip` the output layer sees the inputs too."""
 
     def __init__(
-        self, inputs: int, outputs: int, hidden: int, layers: int, solver: Solver, *, skip: bool = False
+        self, inputs: int, outputs: int, hidden: int, layers: int, solver: ODESolver, *, skip: bool = False
     ) -> None:
         super().__init__()
         self.skip = skip

@@ -13,7 +13,7 @@ from timediff.generators.common.columns import Columns
 from timediff.generators.gtgan.cde import Encoder
 from timediff.generators.gtgan.flow import Flow
 from timediff.generators.gtgan.gru_ode import GRUODE
-from timediff.generators.gtgan.ode import Solver
+from timediff.generators.gtgan.ode import ODESolver
 from timediff.generators.gtgan.settings import GTGANSettings
 from timediff.generators.gtgan.spline import Spline, natural_cubic_spline
 from timediff.runtime.randomness import Noise
@@ -49,13 +49,16 @@ class GTGANNetwork(nn.Module):
         width = self.columns.width
         self.latent = model.latent or width
         self.positive = model.range == "positive"
-        by_cde, by_gru = Solver(solvers.encoder, solvers.encoder_step), Solver(solvers.decoder, solvers.decoder_step)
+        by_cde, by_gru = (
+            ODESolver(solvers.encoder, solvers.encoder_step),
+            ODESolver(solvers.decoder, solvers.decoder_step),
+        )
         self.encoder = Encoder(
             width, self.latent, hidden, model.field_layers, by_cde, positive=self.positive, skip=model.skip
         )
         self.decoder = GRUODE(self.latent, width, hidden, model.layers, by_gru, skip=model.skip)
         self.flow = Flow(
-            self.latent, model.flow, codec.schema.steps, Solver(solvers.flow, solvers.flow_step),
+            self.latent, model.flow, codec.schema.steps, ODESolver(solvers.flow, solvers.flow_step),
             held=model.process == "held", linear=model.linear,
         )  # fmt: skip
         self.discriminator = GRUODE(width, 1, hidden, model.discriminator_layers, by_gru)

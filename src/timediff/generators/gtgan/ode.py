@@ -12,7 +12,7 @@ from timediff.errors import TimeDiffError
 VectorField = Callable[[float, Tensor], Tensor]
 
 
-class Solver(NamedTuple):
+class ODESolver(NamedTuple):
     method: str
     step: float  # the largest
 
@@ -22,7 +22,7 @@ def require_torchdiffeq() -> None:
         raise TimeDiffError("gtgan needs torchdiffeq, which is not installed: pip install 'timediff[baselines]'")
 
 
-def solve(field: VectorField, y: Tensor, start: float, end: float, solver: Solver) -> Tensor:
+def solve(field: VectorField, y: Tensor, start: float, end: float, solver: ODESolver) -> Tensor:
     """y at `end`, from y at `start`, of dy/dt = field(t, y).
 
     torchdiffeq's solver is called without `odeint` around it: that would move the times to the device of y and compare

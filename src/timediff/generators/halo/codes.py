@@ -1,4 +1,4 @@
-"""Codes: the channels of a cohort as visits of medical codes, and back.
+"""VisitCodes: the channels of a cohort as visits of medical codes, and back.
 
 A variable is a feature with its mask: a visit has one of its codes, or, where it is missing, none. A class is a code. A
 continuous value is one of its bins, which go by training quantiles.
@@ -39,7 +39,7 @@ def variables_of(layout: Layout, bins: int) -> tuple[Variable, ...]:
     return (*found, *(Variable(None, None, i, 1, layout.discrete[i].static) for i in masks.values()))
 
 
-class Codes(nn.Module):
+class VisitCodes(nn.Module):
     """Batch ⇄ an index for each variable of a visit: that of its code, or their number where it has none."""
 
     edges: Tensor  # (continuous, bins + 1), ascending; of equal ones there is a bin that is a single value

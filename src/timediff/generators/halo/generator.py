@@ -9,7 +9,7 @@ from timediff.data.batch import Batch
 from timediff.data.codec import Codec
 from timediff.generators.common.baseline import ColumnSampler, SamplesColumns
 from timediff.generators.common.settings import BaselineCompute
-from timediff.generators.halo.network import HALO as Network
+from timediff.generators.halo.network import HALONetwork
 from timediff.generators.halo.settings import HALOSettings
 from timediff.generators.neural import NeuralGenerator
 from timediff.generators.sampling import Compute
@@ -34,15 +34,15 @@ class HALO(NeuralGenerator[HALOSettings]):
     preset: ClassVar[str] = "halo"
 
     def build(self, codec: Codec) -> nn.Module:
-        return Network(codec.layout, self.settings.model, codec.schema.steps)
+        return HALONetwork(codec.layout, self.settings.model, codec.schema.steps)
 
     def prepare(self, network: nn.Module, data: Batch, codec: Codec, say: Say) -> None:
-        assert isinstance(network, Network)
+        assert isinstance(network, HALONetwork)
         network.codes.fit(data, extremes=self.settings.codec.scale == "training")
 
     def objectives(self, codec: Codec) -> tuple[Objective, ...]:
         def objective(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
-            assert isinstance(network, Network)
+            assert isinstance(network, HALONetwork)
             static, visits = network.nll(batch)
             choices = torch.cat([static, visits.flatten(1)], dim=1)
             return {"total": choices.mean()}
@@ -51,7 +51,7 @@ class HALO(NeuralGenerator[HALOSettings]):
 
     def losses_of(self, network: nn.Module, batch: Batch, codec: Codec, noise: Noise) -> dict[str, Tensor]:
         """−log p of each static variable and of each visit, a variable."""
-        assert isinstance(network, Network)
+        assert isinstance(network, HALONetwork)
         static, visits = network.nll(batch)
         found = {"static": static} if static.shape[1] else {}
         return found | {"visits": visits.mean(dim=2)}

@@ -5,14 +5,14 @@ from torch import Tensor, nn
 
 from timediff.data.batch import Batch, Layout
 from timediff.diffusion import categorical
-from timediff.generators.halo.codes import Codes
+from timediff.generators.halo.codes import VisitCodes
 from timediff.generators.halo.heads import HEADS, Choose
 from timediff.generators.halo.settings import HALOModelSettings
 from timediff.networks.transformer import STD, Cache, CausalTransformer
 from timediff.runtime.randomness import Noise
 
 
-class HALO(nn.Module):
+class HALONetwork(nn.Module):
     """p(static) Π p(visit | static, visits before it), and p(visit) = Π p(code | state, codes before it).
 
     The transformer sees a start visit, one with the static codes where there are any, and the visits. Its state after
@@ -21,10 +21,10 @@ class HALO(nn.Module):
 
     def __init__(self, layout: Layout, model: HALOModelSettings, steps: int) -> None:
         super().__init__()
-        self.codes, self.continuous = Codes(layout, model.bins), len(layout.continuous)
+        self.codes, self.continuous = VisitCodes(layout, model.bins), len(layout.continuous)
         head = HEADS[model.codes]
-        self.static_head = head(Codes.choices(self.codes.static), model.hidden)
-        self.visit_head = head(Codes.choices(self.codes.temporal), model.hidden)
+        self.static_head = head(VisitCodes.choices(self.codes.static), model.hidden)
+        self.visit_head = head(VisitCodes.choices(self.codes.temporal), model.hidden)
         columns = sum(self.static_head.one_hot.classes), sum(self.visit_head.one_hot.classes)
         self.start = nn.Parameter(STD * torch.randn(model.hidden))
         self.of_static = nn.Parameter(STD * torch.randn(columns[0], model.hidden))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from timediff.diffusion.process import NoiseSource
-from timediff.generators.spd.process import Factor
+from timediff.generators.spd.process import NoiseFactor
 from timediff.generators.spd.settings import SPDModelSettings, SPDSettings
 from timediff.networks.embedding import StepEmbedding
 from timediff.networks.recurrent import Recurrent
@@ -82,12 +82,12 @@ class SPD(nn.Module):
         found: Tensor = error.mean()
         return found
 
-    def input(self, w: Tensor, a: Tensor, s: Tensor, factor: Factor) -> Tensor:
+    def input(self, w: Tensor, a: Tensor, s: Tensor, factor: NoiseFactor) -> Tensor:
         """The series, and with `innovations` its whitened form at unit scale."""
         x = factor.colored(w)
         return torch.cat([x, w / self._rms(w, a, s)], dim=-1) if self.innovations else x
 
-    def target(self, w0: Tensor, z: Tensor, a: Tensor, s: Tensor, factor: Factor) -> Tensor:
+    def target(self, w0: Tensor, z: Tensor, a: Tensor, s: Tensor, factor: NoiseFactor) -> Tensor:
         """What the network should predict, from what is known in training."""
         if self.prediction == "whitened":
             return z
@@ -96,7 +96,7 @@ class SPD(nn.Module):
         scale = self.scale_of(w0.shape[1])
         return (a * scale * z - s * w0 / scale) / self._rms(w0, a, s)
 
-    def predicted(self, output: Tensor, w: Tensor, a: Tensor, s: Tensor, factor: Factor) -> Tensor:
+    def predicted(self, output: Tensor, w: Tensor, a: Tensor, s: Tensor, factor: NoiseFactor) -> Tensor:
         """w_0 by the network's output."""
         if self.prediction == "velocity":
             scale, rms = self.scale_of(w.shape[1]), self._rms(w, a, s)
@@ -105,7 +105,7 @@ class SPD(nn.Module):
         return (w - s * z) / a
 
     def denoise(
-        self, network: Callable[[Tensor, Tensor], Tensor], w: Tensor, level: Tensor, factor: Factor
+        self, network: Callable[[Tensor, Tensor], Tensor], w: Tensor, level: Tensor, factor: NoiseFactor
     ) -> Tensor:  # fmt: skip
         """The predicted w_0 of series that all are at ᾱ = `level` (1,), by a network that computes the denoiser."""
         a, s = level.sqrt().to(w.dtype), (1 - level).sqrt().to(w.dtype)

@@ -17,7 +17,7 @@ def ornstein_uhlenbeck(gap: Tensor, theta: float) -> Tensor:
     return (gap.abs() * -theta).exp()
 
 
-class Factor(NamedTuple):
+class NoiseFactor(NamedTuple):
     """Of a covariance L Lᵀ over the steps of a series, (length, length): L, and its inverse."""
 
     color: Tensor
@@ -61,12 +61,12 @@ class NoiseProcess(nn.Module):
         times = self.times(length)
         return self._correlation(times[:, None] - times) + self._jitter * torch.eye(length, dtype=times.dtype)
 
-    def factor(self, length: int) -> Factor:
+    def factor(self, length: int) -> NoiseFactor:
         if length == len(self.color):
-            return Factor(self.color, self.whiten)
-        return Factor(*(matrix.to(self.color.device) for matrix in self._computed(length)))
+            return NoiseFactor(self.color, self.whiten)
+        return NoiseFactor(*(matrix.to(self.color.device) for matrix in self._computed(length)))
 
-    def _computed(self, length: int) -> Factor:
+    def _computed(self, length: int) -> NoiseFactor:
         color = torch.linalg.cholesky(self.covariance(length))
         whiten = torch.linalg.solve_triangular(color, torch.eye(length, dtype=color.dtype), upper=False)
-        return Factor(color.float(), whiten.float())
+        return NoiseFactor(color.float(), whiten.float())

@@ -19,7 +19,7 @@ class SPDModelSettings(RecurrentSettings):
 
 
 @dataclass(frozen=True)
-class ProcessSettings:
+class NoiseProcessSettings:
     """The process that the noise is, over times from 0 to 1 for a series as long as those trained on."""
 
     jitter: float = 1e-4  # variance of white noise in it, without which its covariance may have no inverse
@@ -32,7 +32,7 @@ class ProcessSettings:
 
 
 @dataclass(frozen=True)
-class GaussianProcessSettings(ProcessSettings):
+class GaussianProcessSettings(NoiseProcessSettings):
     sigma: float = 0.1  # length scale
 
     def build(self, steps: int) -> "NoiseProcess":
@@ -45,7 +45,7 @@ class GaussianProcessSettings(ProcessSettings):
 
 
 @dataclass(frozen=True)
-class OrnsteinUhlenbeckSettings(ProcessSettings):
+class OrnsteinUhlenbeckSettings(NoiseProcessSettings):
     theta: float = 0.5  # the rate at which it forgets
 
     def build(self, steps: int) -> "NoiseProcess":
@@ -120,7 +120,7 @@ class SPDSettings(BaselineSettings):
     bounded: ClassVar[bool] = False
 
     model: SPDModelSettings = field(default_factory=SPDModelSettings)
-    process: ProcessSettings = field(default_factory=ProcessSettings)
+    process: NoiseProcessSettings = field(default_factory=NoiseProcessSettings)
     diffusion: DiffusionSettings = field(default_factory=DiffusionSettings)
     sampling: SPDCompute = field(default_factory=SPDCompute)
 
