@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 
 LEAK = 3  # the exit code of an evaluation that found copies or a leak
+KEEP_THE_RUN = "A run folder knows more of the training stays than what is sampled from it: share cohorts, not runs."
 STOPPED = 130  # the exit code of what was interrupted
 MOST_STAYS = MOST_LENGTH = 10**15  # that are read as numbers; memory and disk say no long before
 MOST_REPETITIONS = 10_000
@@ -354,8 +355,8 @@ def fit(
         again = ["timediff", "fit", str(train), str(run), "--resume"]
         again += [] if horizon is None else ["--horizon", str(horizon)]
         raise Stopped(f"{stop}; saved. Go on with: {shlex.join(again)}") from stop
-    say(f"{run}: fitted. Next: timediff sample {run} OUT -n 1000. The run folder knows more of the training stays than")
-    say("what is sampled from it: share the cohort and not the run, and see timediff audit")
+    say(f"{run}: fitted. Next: timediff sample {run} OUT -n 1000")
+    say(KEEP_THE_RUN)
 
 
 @app.command()
@@ -400,6 +401,7 @@ def sample(
     except KeyboardInterrupt as stop:
         raise Stopped("stopped; the stays so far are kept. Go on with the same command and --resume.") from stop
     say(f"{out}: {n:,} synthetic stays")
+    say(KEEP_THE_RUN)
 
 
 @app.command()
