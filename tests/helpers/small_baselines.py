@@ -3,12 +3,13 @@
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from timediff.data.batch import Batch
 from timediff.data.codec import Codec
 from timediff.data.cohort import Cohort
 from timediff.generators.common.columns import Columns
+from timediff.generators.fitting import seeded_network
 from timediff.generators.registry import GENERATORS
 from timediff.runtime.randomness import Noise
 from timediff.settings.resolve import generator_of, resolve
@@ -65,6 +66,6 @@ def untrained(model: Any, cohort: Cohort) -> Untrained:
     """The network of a baseline before training, its objectives by name, and the cohort as they see it."""
     codec = Codec.fit(cohort, model.settings.codec)
     model.settings = model.settings.for_cohort(len(cohort), codec.layout)
-    network: nn.Module = model.build(codec)
+    network = seeded_network(model.build, codec)  # the same whatever ran before
     objectives = {objective.name: objective for objective in model.objectives(codec)}
     return Untrained(network, objectives, codec.encode(cohort), Columns(codec))
