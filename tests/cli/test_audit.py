@@ -35,7 +35,10 @@ def test_a_cohort_of_copies_ends_with_exit_code_3(folders: Path, tmp_path: Path,
 
 def test_a_run_is_attacked_through_its_folder(folders: Path, tmp_path: Path, run: Run) -> None:
     train, held_out = str(folders / "train"), str(folders / "held-out")
-    assert run("fit", train, str(tmp_path / "run"), *SMALL)[0] == 0
+    code, out, _ = run("fit", train, str(tmp_path / "run"), *SMALL)
+    assert code == 0
+    assert "A run folder knows more of the training stays" in out
+    assert "200 training stays are few" in out
     code, out, _ = run(
         "audit", train, held_out, str(tmp_path / "out"), "--run", str(tmp_path / "run"), "--attack", "lira",
         "--models", "4", "--no-power",
