@@ -46,7 +46,7 @@ from timediff.evaluation.statistics.units import resampling_units
 from timediff.generators.base import Generator
 from timediff.runtime.files import explained, locked, new_folder, refuse_existing, write_atomically
 from timediff.runtime.manifest import write_manifest
-from timediff.runtime.parsing import Unreadable, read_json
+from timediff.runtime.parsing import Unreadable, read_json, read_text
 from timediff.runtime.progress import Progress, Say, silent, unheard
 from timediff.runtime.seeding import stream
 from timediff.runtime.stored import restored
@@ -211,7 +211,7 @@ def audit_to(
             raise TimeDiffError(
                 f"the audit for {path} was stopped before it was done: add --resume to go on, or remove {parts}."
             )
-        elif previous.read_text() != request:
+        elif read_text(previous) != request:
             raise TimeDiffError(
                 f"{parts} belongs to another audit (a cohort, the run or a setting differs): repeat the first command "
                 "with --resume, or remove that folder to start again."

@@ -51,9 +51,10 @@ def _verdict(audit: Audit, has: Has) -> AuditVerdict:
     names = [name for name in attacks_of(audit) if ATTACKS(name).has == has]
     scores = {name: [s for s in audit.scores if s.classifier == name and s.group is None] for name in names}
     made = {name: own for name, own in scores.items() if any(s.what == "chance" for s in own)}
+    lost = [f"{ATTACKS(name).title} ({own[0].note})" for name, own in scores.items() if name not in made]
+    absent = (f"Not available: {'; '.join(lost)}.",) if lost else ()
     if not made:
-        why = [f"{ATTACKS(s.classifier or '').title}: {s.note}." for own in scores.values() for s in own if s.note]
-        return AuditVerdict(question, "not attacked", (" ".join(why) or "No attack was made.",))
+        return AuditVerdict(question, "not attacked", absent or ("No attack was made.",))
     hits = [name for name, own in made.items() if succeeded(own, len(made))]
     strong = [name for name in hits if _effect(made[name]) > 0]
     power = [one for one in audit.power if one.has == has]
@@ -61,16 +62,15 @@ def _verdict(audit: Audit, has: Has) -> AuditVerdict:
         worst = max(strong, key=lambda name: _effect(made[name]))
         others = len(made) - 1
         more = [_says(name, made[name]) for name in hits if name != worst]
-        return AuditVerdict(
-            question, "signs of a leak", (f"Of {1 + others} attacks: {_says(worst, made[worst])}", *more, _seen(power))
-        )
+        decided = f"Of {1 + others} attacks: {_says(worst, made[worst])}"
+        return AuditVerdict(question, "signs of a leak", (decided, *more, _seen(power), *absent))
     if hits:
-        return AuditVerdict(question, "with care", (*(_says(name, made[name]) for name in hits), _seen(power)))
+        return AuditVerdict(question, "with care", (*(_says(name, made[name]) for name in hits), _seen(power), *absent))
     closest = max(made, key=lambda name: _auc(made[name]))
     nothing = f"None of {len(made)} attacks does better than chance; the best: {_says(closest, made[closest])}"
     if _has_power(power, has):
-        return AuditVerdict(question, "no sign of a leak", (nothing, _seen(power)))
-    return AuditVerdict(question, "not shown", (f"{nothing} But: {_seen(power)}",))
+        return AuditVerdict(question, "no sign of a leak", (nothing, _seen(power), *absent))
+    return AuditVerdict(question, "not shown", (f"{nothing} But: {_seen(power)}", *absent))
 
 
 def attacks_of(audit: Audit) -> list[str]:

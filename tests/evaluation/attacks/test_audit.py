@@ -13,6 +13,7 @@ from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
 from timediff.evaluation.attacks.planted import with_copies
 from timediff.evaluation.audit import Audit, AuditSettings, audit, audit_to
+from timediff.evaluation.score import unavailable
 from timediff.generators.base import Generator
 from timediff.generators.registry import GENERATORS
 from timediff.report.audit_verdicts import audit_verdicts, leaking
@@ -72,6 +73,15 @@ def test_where_nothing_is_found_it_says_what_would_have_been(real: list[Cohort])
     weak = replace(found, power=[replace(one, found=0) for one in found.power])
     assert words(weak)[0] == "not shown"
     assert words(replace(found, power=[]))[0] == "not shown"
+
+
+def test_an_attack_that_could_not_be_made_is_named_in_the_verdict(leak: Audit) -> None:
+    lost = unavailable("audit", "auc", "there are too few patients", classifier="distance")
+    without = [score for score in leak.scores if score.classifier != "distance"]
+    cohort, _ = audit_verdicts(replace(leak, scores=[lost, *without]))
+    assert cohort.sentences[-1] == "Not available: nearest synthetic stay (there are too few patients)."
+    nothing, _ = audit_verdicts(replace(leak, scores=[lost]))
+    assert (nothing.word, nothing.sentences) == ("not attacked", cohort.sentences[-1:])
 
 
 def test_groups_and_the_most_exposed_have_areas_of_their_own(leak: Audit) -> None:

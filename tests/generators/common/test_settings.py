@@ -74,7 +74,8 @@ def test_a_published_preset_has_no_additions(name: str) -> None:
     settings = resolve(name)
     assert settings.training.ema == 0
     assert settings.training.decay == "none"
-    assert settings.codec.scale == "training"
+    fill = "carry" if "gtgan" in name else "mean"  # which needs a value only where a feature was never measured
+    assert settings.codec == type(settings.codec)(fill=fill)
     if hasattr(settings.model, "noise"):
         assert settings.model.noise in (None, 10)
     if hasattr(settings, "adversarial"):

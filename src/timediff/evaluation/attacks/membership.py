@@ -62,7 +62,10 @@ def membership_scores(name: str, scores: Floats, truth: Truth, rng: np.random.Ge
     scores, truth = scores[known], truth.only(known)
     members, others = truth.patients
     if min(members, others) < 2 * MIN_AGGREGATE:
-        why = f"it needs {2 * MIN_AGGREGATE} patients of either kind; there are {members} and {others}"
+        why = (
+            f"it needs {2 * MIN_AGGREGATE} patients, or stretches of a series, of either kind; there are {members} and "
+        )
+        why += f"{others}"
         return [unavailable(METRIC, "auc", why, classifier=name)]
     ranked, rates = Ranked(scores, truth.member), Rates(scores, truth.member)
     counts = resamples(truth.units, RESAMPLES, rng)
@@ -184,10 +187,11 @@ def inference_scores(name: str, right: Floats, truth: Truth, rng: np.random.Gene
     per_stay, of_stay = hits.sum(axis=1), known.sum(axis=1)
 
     def rates(weight: Array) -> tuple[float, float]:
-        return tuple(  # type: ignore[return-value]
+        training, others = (
             float((weight * per_stay)[kind].sum() / max((weight * of_stay)[kind].sum(), 1e-9))
             for kind in (truth.member, ~truth.member)
         )
+        return training, others
 
     every = np.array([rates(row) for row in resamples(truth.units, RESAMPLES, rng)])
     risks = (every[:, 0] - every[:, 1]) / np.maximum(1 - every[:, 1], 1e-9)
