@@ -1,9 +1,10 @@
 """How often a verdict is wrong: on real stays in place of synthetic ones, and on real stays with planted faults.
 
-    python benchmarks/verdicts.py COHORT [--pairs 20] [--faults 5] [--stays 600] [--repetitions 1] [--out FILE]
+    python benchmarks/verdicts.py COHORT [--pairs 20] [--faults 5] [--stays 600] [--repetitions 1] [--jobs 1]
+                                  [--out FILE]
     python benchmarks/verdicts.py COHORT --pairs 200 --faults 0 --metrics copies near_copies nnaa mir   # soon done
 
-Each pair takes three disjoint sets of --stays patients at random: one to train on, one held out, and one that stands in
+With --jobs so many processes share the pairs, each with its part of the cores. Each pair takes three disjoint sets of --stays patients at random: one to train on, one held out, and one that stands in
 for a synthetic cohort, as it is and, in the first --faults pairs, with each fault. Of real stays every verdict but the
 best is a false alarm; `false_alarms` has their rates, with exact 95 % intervals that take pairs for independent. The
 faults are of the features of PhysioNet 2012; for another COHORT give --faults 0. A fault is named with what found it:
@@ -12,14 +13,18 @@ the classifier of the panel whose AUC is the worst.
 
 import argparse
 import json
+import multiprocessing
+import os
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from scipy.stats import beta
 
 from planted.record_faults import FAULTS, with_series
@@ -79,6 +84,12 @@ class Tally:
             self.found_by[worst.note.rpartition(": ")[2]] += 1
             self.aucs.append(round(worst.value, 4))
 
+    def join(self, other: "Tally") -> None:
+        for question, counted in other.words.items():
+            self.words[question] += counted
+        self.found_by += other.found_by
+        self.aucs += other.aucs
+
     def as_dict(self) -> dict[str, Any]:
         words = {question: dict(counted) for question, counted in self.words.items()}
         if not self.aucs:  # the panel was not among the metrics
@@ -105,27 +116,40 @@ def main() -> None:
     parser.add_argument("--stays", type=int, default=600)
     parser.add_argument("--repetitions", type=int, default=1)
     parser.add_argument("--faults", type=int, default=5, help="pairs in which the faults are planted too")
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--metrics", nargs="+", default=list(METRICS))
     parser.add_argument("--out", type=Path, metavar="FILE")
     given = parser.parse_args()
 
-    cohort, started = read_cohort(given.cohort), time.monotonic()
     tallies: defaultdict[str, Tally] = defaultdict(Tally)
-    for seed in range(given.pairs):
-        order = np.random.default_rng(seed).permutation(len(cohort))
-        train, test, other = (cohort.take(order[i * given.stays : (i + 1) * given.stays]) for i in range(3))
-        cohorts = planted(train, other, seed) if seed < given.faults else {NOTHING: other}
-        settings = EvaluationSettings.quick(
-            repetitions=given.repetitions, seed=seed, only=tuple(given.metrics), skip=(), device="cpu"
-        )
-        results = evaluate(train, test, cohorts, settings=settings)
-        for name in cohorts:
-            tallies[name].add(results, name)
-        print(f"{seed + 1} pairs, {time.monotonic() - started:.0f} s: {tallies[NOTHING].as_dict()}", flush=True)
-        text = json.dumps(stated(given, seed + 1, tallies), indent=1, ensure_ascii=False)
-        if given.out is not None:
-            given.out.write_text(text + "\n")  # what there is so far, should the run be stopped
+    started, done = time.monotonic(), 0
+    with ProcessPoolExecutor(given.jobs, multiprocessing.get_context("spawn")) as pool:
+        coming = [pool.submit(of_pair, seed, given) for seed in range(given.pairs)]
+        for each in as_completed(coming):
+            for name, tally in each.result().items():
+                tallies[name].join(tally)
+            done += 1
+            print(f"{done} pairs, {time.monotonic() - started:.0f} s: {tallies[NOTHING].as_dict()}", flush=True)
+            text = json.dumps(stated(given, done, tallies), indent=1, ensure_ascii=False)
+            if given.out is not None:
+                given.out.write_text(text + "\n")  # what there is so far, should the run be stopped
     print(text)
+
+
+def of_pair(seed: int, given: argparse.Namespace) -> dict[str, Tally]:
+    """What is said of one pair, and of the faults planted in it."""
+    torch.set_num_threads(max(1, len(os.sched_getaffinity(0)) // given.jobs))
+    cohort, tallies = read_cohort(given.cohort), defaultdict[str, Tally](Tally)
+    order = np.random.default_rng(seed).permutation(len(cohort))
+    train, test, other = (cohort.take(order[i * given.stays : (i + 1) * given.stays]) for i in range(3))
+    cohorts = planted(train, other, seed) if seed < given.faults else {NOTHING: other}
+    settings = EvaluationSettings.quick(
+        repetitions=given.repetitions, seed=seed, only=tuple(given.metrics), skip=(), device="cpu"
+    )
+    results = evaluate(train, test, cohorts, settings=settings)
+    for name in cohorts:
+        tallies[name].add(results, name)
+    return dict(tallies)
 
 
 def stated(given: argparse.Namespace, pairs: int, tallies: Mapping[str, Tally]) -> dict[str, Any]:
