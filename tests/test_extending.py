@@ -1,4 +1,4 @@
-"""A package of one's own adds a generator, a network, a sampler, a metric and a source, and touches nothing of ours."""
+"""A package of one's own adds a generator, network, sampler, metric, attack and source, and touches nothing of ours."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import timediff as td
+from timediff.evaluation.audit import Audit
 
 PACKAGE = Path(__file__).parent / "example_package"
 PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
@@ -44,11 +45,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def timediff(installed: Path, folder: Path):
-    def run(*arguments: object) -> str:
+    def run(*arguments: object, code: int = 0) -> str:
         environment = {**os.environ, "PYTHONPATH": f"{installed}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
         command = [sys.executable, "-m", "timediff", *map(str, arguments)]
         ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-        assert ended.returncode == 0, ended.stderr
+        assert ended.returncode == code, ended.stderr
         return ended.stdout
 
     return run
@@ -94,6 +95,24 @@ def test_a_metric_is_in_the_results_the_terminal_and_the_report(timediff, folder
     assert "example-mean-gap" in shown or "largest gap between means" in shown
 
 
+def test_an_attack_finds_what_a_cohort_gives_away(timediff, folder: Path) -> None:
+    """Copies of training stays; exit code 3 says that an attack succeeded."""
+    train, held_out = td.simulate(300, steps=6, seed=1).split(0.5, seed=0)
+    train.write(folder / "patients")
+    held_out.write(folder / "held-out")
+    timediff("fit", "patients", "copier", "--generator", "example-bootstrap")
+    timediff("sample", "copier", "of-patients", "-n", 300)
+    given = ["patients", "held-out", "audited", "--synthetic", "of-patients", "--attack", "example-equal-numbers"]
+    timediff("audit", *given, code=3)
+    found = Audit.read(folder / "audited")
+    (area,) = [score for score in found.scores if score.what == "auc" and score.group is None]
+    assert area.classifier == "example-equal-numbers"
+    assert area.value > 0.9
+    assert {one.attack for one in found.power} == {"example-equal-numbers"}  # leaks are planted for it too
+    page = (folder / "audited" / "audit.html").read_text()
+    assert "if a synthetic stay has many of its numbers, to the last digit." in page
+
+
 def test_a_source_is_extracted(timediff, folder: Path) -> None:
     (folder / "rows.csv").write_text("stay,step,value\n3,0,80\n3,1,81\n7,2,65\n")
     timediff("extract", "example-csv", "rows.csv", "cohort", "--set", "steps=3")
@@ -103,7 +122,7 @@ def test_a_source_is_extracted(timediff, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_the_page_shows_the_same_five_files(path: Path) -> None:
+def test_the_page_shows_the_same_six_files(path: Path) -> None:
     assert path.read_text().strip() in PAGE.read_text()
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from conftest import same
 from helpers.denoisers import CPU, training_noise
-from helpers.small_baselines import baseline, untrained
+from helpers.small_baselines import baseline, noise_for, untrained
 from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
 from timediff.generators.common.columns import Columns
@@ -237,6 +237,41 @@ def test_the_loss_is_of_the_noise_weighted_by_its_variance_or_not(weighting: str
     s = torch.linspace(0, 1, 1001, dtype=torch.float64)
     wanted = float((1 - found.network.time.alpha_bar(s)).mean()) if weighting == "variance" else 1.0
     assert float(found.losses("")["total"]) == pytest.approx(wanted, rel=0.08)
+
+
+@pytest.mark.parametrize("form", TIMES)
+def test_times_are_drawn_evenly_among_all(form: str) -> None:
+    time, u = TIMES[form], training_noise(200).uniform()
+    for drawn, given in zip(time.draw(training_noise(200)), time.fraction(u), strict=True):
+        assert torch.equal(drawn, given)
+    t, level = time.fraction(torch.tensor([0.0, 0.25, 0.5, 1 - 2**-24]))
+    assert torch.allclose(t, torch.tensor([0.0, 250.0, 500.0, 999.5]), atol=0.6)
+    assert (level.diff() < 0).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_mean_loss_of_stays_is_the_training_loss_at_each_of_24_times(name: str, mixed: Cohort) -> None:
+    model = baseline(name)
+    made = untrained(model, mixed)
+    spd, stays, noise = made.network, len(mixed), noise_for(len(mixed))
+    with torch.no_grad():
+        losses = model.losses_of(spd, made.batch, model._sized_for(mixed), noise_for(stays))
+        share = made.columns.continuous / made.columns.width
+        assert losses["values"].shape == losses["classes"].shape == (stays, 24)
+        found = share * losses["values"].mean(dim=0) + (1 - share) * losses["classes"].mean(dim=0)
+        for k in range(24):
+            u = torch.full((stays,), (k + 0.5) / 24)
+            at = type(spd.time).fraction(spd.time, u)
+            spd.time.draw = lambda _, at=at: at
+            expected = spd.loss(made.columns.of(made.batch), noise)
+            assert found[k].item() == pytest.approx(expected.item(), rel=1e-4)
+
+
+def test_another_seed_is_another_noise(mixed: Cohort) -> None:
+    model = baseline("cspd-ou", training__steps=1).fit(mixed, seed=0)
+    one, again, other = (model.stay_losses(mixed, seed=seed)["values"] for seed in (1, 1, 2))
+    assert np.array_equal(one, again)
+    assert (one != other).all()
 
 
 def test_more_network_calls_than_diffusion_steps_are_refused() -> None:

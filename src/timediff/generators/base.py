@@ -21,6 +21,7 @@ class Generator(ABC):
     name: ClassVar[str]
     Settings: ClassVar[type[GeneratorSettings]]
     preset: ClassVar[str | None] = None  # its own, where none is given; None = the defaults of its settings
+    signed_losses: ClassVar[tuple[str, ...]] = ()  # of `stay_losses` those that may be negative: −log of a density
 
     def __init__(
         self,
@@ -112,6 +113,7 @@ class Generator(ABC):
         """Losses of each stay, (stays, levels), by what they are the losses of: what an attacker reads off a model.
 
         The same seed gives the same noise to the same stays. For audits alone: what it returns is about single stays.
+        All are 0 or more, but for `signed_losses`.
         """
         raise TimeDiffError(
             f"{self.name} has no loss of a single stay, so attacks on its run folder cannot be made: attack what it "

@@ -1,1 +1,1 @@
-"""One of each: a generator, a network, a sampler, a metric and a source."""
+"""One of each: a generator, a network, a sampler, a metric, an attack and a source."""

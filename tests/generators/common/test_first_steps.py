@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from helpers.small_baselines import baseline, columns_of
 from timediff.data.cohort import Cohort
-from timediff.generators.common.first_steps import Copula
+from timediff.generators.common.first_steps import Copula, Remembered
 from timediff.runtime.randomness import Noise
 from timediff.sources.simulated import simulate
 
@@ -61,3 +61,17 @@ def test_real_first_steps_are_those_of_training_stays(mixed: Cohort) -> None:
     pulses = set(mixed.series["pulse"][:, 0][~np.isnan(mixed.series["pulse"][:, 0])])
     sampled = made.series["pulse"][:, 0]
     assert set(sampled[~np.isnan(sampled)]) <= pulses
+
+
+def test_what_is_remembered_of_a_first_step_is_its_squared_distance_to_the_nearest(mixed: Cohort) -> None:
+    """Exactly 0 of a training stay's, also among many that lie far from zero."""
+    columns, _ = columns_of(mixed)
+    draws = torch.Generator().manual_seed(0)
+    vectors, others = (50 + torch.randn(100, columns.width, generator=draws) for _ in range(2))
+    remembered, fitted = Remembered(columns), Copula(columns)
+    remembered.fit(vectors)
+    assert (remembered.losses(vectors[20:60]) == 0).all()
+    expected = (others[:, None] - vectors).square().mean(dim=-1).amin(dim=1)
+    assert torch.allclose(remembered.losses(others), expected, rtol=1e-4)
+    fitted.fit(vectors)
+    assert fitted.losses(vectors) is None

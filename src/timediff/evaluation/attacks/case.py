@@ -15,6 +15,7 @@ from timediff.generators.base import Generator
 from timediff.runtime.seeding import stream
 
 Flags = npt.NDArray[np.bool_]
+ROUNDING = 1e-2  # of a loss, in single precision, that is 0
 
 
 @dataclass(frozen=True)
@@ -90,11 +91,21 @@ class AttackCase:
 
 
 def log_losses(model: Generator, cohort: Cohort, seed: int) -> Floats:
-    """Logarithms, since losses differ by orders of magnitude between noise levels, (stays, levels)."""
+    """Logarithms, since losses differ by orders of magnitude between noise levels, (stays, levels).
+
+    A loss that may be negative is one already. Which one may the generator says, and not the numbers: else losses of
+    one model could be logarithms, and those of another, to compare with, not.
+    """
     found = model.stay_losses(cohort, seed=seed)
-    # Shifted by a little, for a loss may be 0 (a class that is certain) or, of a likelihood, negative.
-    return np.concatenate([_logarithm(losses) for losses in found.values()], axis=1)
+    return np.concatenate([_logarithm(model, name, losses) for name, losses in found.items()], axis=1)
 
 
-def _logarithm(losses: Floats) -> Floats:
-    return np.log(losses + 1e-6) if (losses >= 0).all() else losses
+def _logarithm(model: Generator, name: str, losses: Floats) -> Floats:
+    if name in model.signed_losses:
+        return losses
+    if losses.min(initial=0.0) < -ROUNDING:
+        raise TimeDiffError(
+            f"the loss {name!r} that {model.name} has of a stay is negative ({losses.min():.3g}): a generator names "
+            "such losses in its `signed_losses`."
+        )
+    return np.log(losses.clip(0) + 1e-6)  # it may be 0 (a class that is certain)

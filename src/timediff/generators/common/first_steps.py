@@ -28,6 +28,10 @@ class FirstSteps(nn.Module):
     @abstractmethod
     def sample(self, noise: Noise) -> Tensor: ...
 
+    def losses(self, vectors: Tensor) -> Tensor | None:
+        """How ill first steps (B, columns) are known, (B,); None where no single one is."""
+        return None
+
     def _load_from_state_dict(self, state_dict: dict[str, Tensor], prefix: str, *rest: Any) -> None:
         for name, value in self.named_buffers():  # their sizes follow from the number of training stays
             setattr(self, name, value.new_empty(state_dict.get(f"{prefix}{name}", value).shape))
@@ -88,6 +92,12 @@ class Remembered(FirstSteps):
 
     def sample(self, noise: Noise) -> Tensor:
         return self.vectors[noise.integers(len(self.vectors))]
+
+    def losses(self, vectors: Tensor) -> Tensor:
+        """The squared distance to the nearest, a column: 0 of a training stay's."""
+        # By differences: from a product of matrices, as for many rows by default, no copy would be at distance 0.
+        distance = torch.cdist(vectors, self.vectors, compute_mode="donot_use_mm_for_euclid_dist")
+        return distance.amin(dim=1).square() / self.columns.width
 
 
 FIRST_STEPS: dict[str, Callable[[Columns], FirstSteps]] = {"fitted": Copula, "real": Remembered}

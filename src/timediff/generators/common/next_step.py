@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import mse_loss, softplus
+from torch.nn.functional import softplus
 
 from timediff.generators.common.settings import RecurrentSettings
 from timediff.networks.recurrent import Recurrent, State
@@ -31,9 +31,9 @@ class Factor(nn.Module):
         return self.lower.tril(-1) + self.lower.diagonal().exp().diag()
 
     def nll(self, sample: Tensor) -> Tensor:
-        """−log p of A z, (…, columns), a column."""
-        z = torch.linalg.solve_triangular(self(), sample.flatten(0, -2).T, upper=False)
-        found: Tensor = z.square().mean() / 2 + self.lower.diagonal().mean() + math.log(2 * math.pi) / 2
+        """−log p of each column of A z, (…, columns), given those before it."""
+        z = torch.linalg.solve_triangular(self(), sample.flatten(0, -2).T, upper=False).T.reshape(sample.shape)
+        found: Tensor = z.square() / 2 + self.lower.diagonal() + math.log(2 * math.pi) / 2
         return found
 
 
@@ -90,9 +90,9 @@ class NextMean(nn.Module):
         mean = self._carried(x) + self.rnn.output(states).float()
         return mean, torch.zeros_like(mean), states, last
 
-    def loss(self, mean: Tensor, std: Tensor, x: Tensor) -> Tensor:
-        """Of steps x, given what was predicted of them."""
-        return mse_loss(mean, x)
+    def losses(self, mean: Tensor, std: Tensor, x: Tensor) -> Tensor:
+        """Of each column of steps x (B, L, P), given what was predicted of them."""
+        return (mean - x).square()
 
     def _correlations(self) -> Tensor | None:
         """A, by which noise becomes that of a step."""
@@ -137,9 +137,9 @@ class NextStep(NextMean):
         mean, std = self.rnn.output(states).float().chunk(2, dim=-1)
         return self._carried(x) + mean, softplus(std) + DEQUANTISATION, states, last
 
-    def loss(self, mean: Tensor, std: Tensor, x: Tensor) -> Tensor:
-        """−log p(x), a column."""
-        return self.factor.nll((x - mean) / std) + std.log().mean()
+    def losses(self, mean: Tensor, std: Tensor, x: Tensor) -> Tensor:
+        """−log p of each column, given those before it."""
+        return self.factor.nll((x - mean) / std) + std.log()
 
     def _correlations(self) -> Tensor:
         found: Tensor = self.factor()

@@ -11,7 +11,7 @@ from timediff.generators.common.baseline import Baseline
 from timediff.generators.common.columns import Columns
 from timediff.generators.common.label import label_channel, label_rates
 from timediff.generators.ehrmgan.network import CoupledGAN
-from timediff.generators.ehrmgan.objectives import discriminator_loss, generator_loss, vae_loss
+from timediff.generators.ehrmgan.objectives import discriminator_loss, generator_loss, stay_losses, vae_loss
 from timediff.generators.ehrmgan.settings import EHRMGANSettings
 from timediff.generators.ehrmgan.sides import Sides
 from timediff.runtime.progress import Say
@@ -70,6 +70,11 @@ class EHRMGAN(Baseline[EHRMGANSettings]):
             Objective(of(vae_loss, one, vae), f"{one}-vae", modules(one), phases.vae_lr, first=joint) for one in turns
         ]
         return (*before, *discriminating, *generating, *after)
+
+    def losses_of(self, network: nn.Module, batch: Batch, codec: Codec, noise: Noise) -> dict[str, Tensor]:
+        """Those of the VAEs, which see real stays; what generators and discriminators minimise is of no single stay."""
+        assert isinstance(network, CoupledGAN)
+        return stay_losses(network, Columns(codec).of(batch))
 
 
 def _sides(codec: Codec) -> Sides:

@@ -8,9 +8,8 @@ SMALLEST = 1e-6  # under a root
 
 
 def kl_divergence(mean: Tensor, log_std: Tensor) -> Tensor:
-    """KL(N(mean, std²) ‖ N(0, 1)), summed over steps and latent columns; the mean over stays."""
-    each = (2 * log_std).exp() + mean.square() - 1 - 2 * log_std
-    return each.sum(dim=(1, 2)).mean() / 2
+    """KL(N(mean, std²) ‖ N(0, 1)) of steps (B, L, latent), summed over latent columns, (B, L)."""
+    return ((2 * log_std).exp() + mean.square() - 1 - 2 * log_std).sum(dim=2) / 2
 
 
 def contrastive(one: Tensor, other: Tensor, *, cosine: bool) -> Tensor:

@@ -5,6 +5,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, mse_loss
 
 from timediff.generators.common.adversarial import loss_if_real, with_penalty
+from timediff.generators.common.stay_losses import by_part
 from timediff.generators.ehrmgan.losses import contrastive, kl_divergence, moment_gap, smoothed_entropy
 from timediff.generators.ehrmgan.network import CoupledGAN
 from timediff.generators.ehrmgan.settings import CoupledAdversarialSettings, VAESettings
@@ -20,7 +21,7 @@ def vae_loss(side: str, gan: CoupledGAN, x: Tensor, noise: Noise, settings: VAES
     sides, known = gan.sides.split(x)
     encoded = {name: gan.vae.encode(name, part, known, noise.normal(gan.vae.latent)) for name, part in sides.items()}
     own, latents = encoded[side], [one.z for one in encoded.values()]
-    losses = {"error": mse_loss(own.decoded, sides[side]), "kl": kl_divergence(own.mean, own.log_std)}
+    losses = {"error": mse_loss(own.decoded, sides[side]), "kl": kl_divergence(own.mean, own.log_std).sum(dim=1).mean()}
     weights = {"error": 1.0, "kl": settings.kl if side == CONTINUOUS else settings.kl_discrete}
     if len(latents) == 2:
         one, other = latents
@@ -67,6 +68,24 @@ def generator_loss(
         weight, matching = settings.feature_matching, moment_gap(features, wanted, rooted=True)
     fooling = loss_if_real(logits)
     return {"total": fooling + weight * matching, "fooling": fooling, "matching": matching}
+
+
+def stay_losses(gan: CoupledGAN, x: Tensor) -> dict[str, Tensor]:
+    """What the VAEs' losses are of single stays, (B, levels): error, KL divergence, and the label's cross-entropy.
+
+    Latents are their means, with no noise on them.
+    """
+    sides, known = gan.sides.split(x)
+    zeros = x.new_zeros(len(x), gan.vae.latent)
+    encoded = {name: gan.vae.encode(name, part, known, zeros) for name, part in sides.items()}
+    found = {}
+    for name, own in encoded.items():
+        found[f"{name} error"] = by_part((own.decoded - sides[name]).square().mean(dim=2))
+        found[f"{name} kl"] = by_part(kl_divergence(own.mean, own.log_std))
+    if gan.sides.known:
+        logits = gan.vae.semantic_logits([own.z for own in encoded.values()]).float()
+        found["label"] = cross_entropy(logits, classes_of(known), reduction="none")[:, None]
+    return found
 
 
 def classes_of(known: Tensor) -> Tensor:

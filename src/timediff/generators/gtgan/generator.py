@@ -9,6 +9,7 @@ from timediff.data.batch import Batch
 from timediff.data.codec import Codec
 from timediff.generators.common.adversarial import discriminator_loss, loss_if_real
 from timediff.generators.common.baseline import Baseline
+from timediff.generators.common.stay_losses import by_kind_and_part
 from timediff.generators.gtgan.network import GTGANNetwork
 from timediff.generators.gtgan.ode import require_torchdiffeq
 from timediff.generators.gtgan.settings import GTGANSettings
@@ -23,6 +24,7 @@ class GTGAN(Baseline[GTGANSettings]):
     name: ClassVar[str] = "gtgan"
     Settings = GTGANSettings
     preset: ClassVar[str] = "gtgan"
+    signed_losses = ("nll of latents",)
 
     def build(self, codec: Codec) -> nn.Module:
         require_torchdiffeq()
@@ -61,7 +63,7 @@ class GTGAN(Baseline[GTGANSettings]):
 
         def flow(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
             gan, h = encoded(network, batch, noise)
-            found, kinetic = gan.log_likelihood(h, noise)
+            found, kinetic = (each.mean() for each in gan.log_likelihood(h, noise))
             return {"total": likelihood.kinetic * kinetic - found, "nll": -found, "kinetic": kinetic}
 
         def generator(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
@@ -90,6 +92,19 @@ class GTGAN(Baseline[GTGANSettings]):
             Objective(flow, "likelihood", ("flow",), together, first=joint, every=likelihood.every),
             Objective(generator, "generator", ("flow",), together, first=joint),
         )
+
+    def losses_of(self, network: nn.Module, batch: Batch, codec: Codec, noise: Noise) -> dict[str, Tensor]:
+        """The squared error of recovery, and the flow's −log p of the latents, with random probes as in training."""
+        assert isinstance(network, GTGANNetwork)
+        path, observed = network.path(batch)
+        h = network.encoder(path)
+        squares = (network.decode(h) - path.values).square()
+        errors = by_kind_and_part(squares, network.columns)
+        if observed is not None:  # of what was: a part in which nothing was has no error
+            counted = by_kind_and_part(observed.to(squares.dtype), network.columns)
+            summed = by_kind_and_part(squares * observed, network.columns)
+            errors = {kind: summed[kind] / counted[kind].clamp(min=1e-6) for kind in summed}
+        return {**errors, "nll of latents": -network.log_likelihood(h, noise)[0][:, None]}
 
 
 def moments_apart(made: Tensor, real: Tensor) -> Tensor:

@@ -80,7 +80,7 @@ class GTGANNetwork(nn.Module):
         return v.exp() if self.positive else v
 
     def log_likelihood(self, h: Tensor, noise: Noise) -> tuple[Tensor, Tensor]:
-        """Of latents (B, L, latent), a step; and the flow's kinetic energy."""
+        """Of latents (B, L, latent), a step; and the flow's kinetic energy; (B,) each."""
         v = h.clamp(min=LEAST).log() if self.positive else h
         probes = noise.normal(*v.shape[1:]).sign()[None]
         with torch.autocast(v.device.type, enabled=False):  # differences of large numbers
@@ -88,7 +88,7 @@ class GTGANNetwork(nn.Module):
             likelihood = self.flow.log_density(found.w) + found.log_determinant.mean(dim=1)
         if self.positive:
             likelihood = likelihood - v.sum(dim=-1).mean(dim=1)
-        return likelihood.mean(), found.kinetic.mean()
+        return likelihood, found.kinetic.mean(dim=1)
 
     def sample_noise(self, noise: Noise, length: int) -> tuple[Tensor, ...]:
         return (noise.normal(1 + length, self.latent),)

@@ -12,6 +12,7 @@ from timediff.generators.common.adversarial import discriminator_loss, discrimin
 from timediff.generators.common.baseline import Baseline
 from timediff.generators.common.columns import Columns
 from timediff.generators.common.next_step import dequantised
+from timediff.generators.common.stay_losses import by_kind_and_part, by_part
 from timediff.generators.latentforcing.network import LatentForcingNetwork, standardisation
 from timediff.generators.latentforcing.settings import LatentForcingSettings
 from timediff.runtime.randomness import Noise
@@ -28,6 +29,7 @@ class LatentForcing(Baseline[LatentForcingSettings]):
     Settings = LatentForcingSettings
     preset: ClassVar[str] = "latent-forcing"
     min_steps: ClassVar[int] = 2
+    signed_losses = ("nll of latents",)
 
     def build(self, codec: Codec) -> nn.Module:
         return LatentForcingNetwork(Columns(codec), self.settings, self.hidden)
@@ -93,3 +95,13 @@ class LatentForcing(Baseline[LatentForcingSettings]):
             Objective(embedder, "embedder", autoencoder, lr, rounds, first=joint),
             discriminator_objective(discriminator, adversarial, lr=lr, first=joint),
         )
+
+    def losses_of(self, network: nn.Module, batch: Batch, codec: Codec, noise: Noise) -> dict[str, Tensor]:
+        """The squared error of recovery, and −log p of the latent series: of a stay itself p is not known."""
+        assert isinstance(network, LatentForcingNetwork)
+        columns = Columns(codec)
+        x = columns.of(batch)
+        h = network.embedder(x).float()
+        errors = (network.recovery(h).float() - x).square()
+        nll = network.supervisor.nll(h).mean(dim=-1)
+        return {**by_kind_and_part(errors, columns), "nll of latents": by_part(nll)}

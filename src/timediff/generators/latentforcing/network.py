@@ -38,11 +38,16 @@ class Supervisor(NextStep):
         first = self.start + z[:, 0] @ self.start_factor().T
         return torch.cat([first[:, None], self.free(first, z[:, 1:])[0]], dim=1)
 
-    def nll_of(self, h: Tensor) -> Tensor:
-        """−log p of latent series (B, L, P), a column of a step but the first."""
+    def nll(self, h: Tensor) -> Tensor:
+        """−log p of each number of latent series (B, L, P), given those before it."""
         mean, std, _, _ = self(h[:, :-1])
         first = self.start_factor.nll(h[:, 0] - self.start)
-        return self.loss(mean, std, h[:, 1:]) + first / (h.shape[1] - 1)
+        return torch.cat([first[:, None], self.losses(mean, std, h[:, 1:])], dim=1)
+
+    def nll_of(self, h: Tensor) -> Tensor:
+        """−log p of latent series (B, L, P), a column of a step but the first."""
+        steps = h.shape[1]
+        return self.nll(h).mean() * steps / (steps - 1)
 
     def squared_error(self, h: Tensor) -> Tensor:
         """The squared error of what it expects."""

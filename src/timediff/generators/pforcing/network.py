@@ -25,9 +25,9 @@ class Professor(Predictor):
         """The loss of stays x, and its behaviour (2 B, L − 1, …): forced by them, then free."""
         x = self.noisy(x, noise)
         known = self.valid(x)
-        (loss, forced), (steps, free) = self.forced(x), self.free(known[:, 0], self.step_noise(noise, x.shape[1]))
+        (losses, forced), (steps, free) = self.forced(x), self.free(known[:, 0], self.step_noise(noise, x.shape[1]))
         behaviour = torch.cat([torch.cat([forced, free]), torch.cat([known[:, 1:], steps]).to(forced.dtype)], dim=-1)
-        return loss, behaviour
+        return losses.mean(), behaviour
 
     def discriminate(self, behaviour: Tensor) -> Tensor:
         """Logits (B, 1), above 0 where it is taken for that of forced running."""

@@ -27,6 +27,6 @@ class RNN(FromFirstSteps[RNNSettings]):
 
         def objective(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
             assert isinstance(network, StandardRNN)
-            return {"total": network.squared_error(columns.of(batch))}
+            return {"total": network.losses(columns.of(batch)).mean()}
 
         return (Objective(objective),)

@@ -5,7 +5,6 @@ All that is random about a stay is its first step.
 
 import torch
 from torch import Tensor
-from torch.nn.functional import mse_loss
 
 from timediff.generators.common.columns import Columns
 from timediff.generators.rnn.settings import RNNModelSettings
@@ -19,9 +18,10 @@ class StandardRNN(FreeRunning):
         super().__init__(columns, model)
         self.rnn = Recurrent(columns.width, columns.width, hidden, model.layers, model.cell, skip=model.skip)
 
-    def squared_error(self, x: Tensor) -> Tensor:
-        """Of the steps of stays (B, L, P) after their first, each predicted from the real ones before it."""
-        return mse_loss(self.rnn(x[:, :-1]).float(), x[:, 1:])
+    def losses(self, x: Tensor) -> Tensor:
+        """Squared errors."""
+        predicted: Tensor = self.rnn(x[:, :-1]).float()
+        return (predicted - x[:, 1:]).square()
 
     def sample_noise(self, noise: Noise, length: int) -> tuple[Tensor, ...]:
         return (self.first.sample(noise),)

@@ -24,9 +24,13 @@ SDE_STEPS = 100  # where their number is unset
 class DiffusionTime(nn.Module):
     """Diffusion time, as a number from 0 to 1 or as steps; ᾱ falls with it."""
 
-    @abstractmethod
     def draw(self, noise: NoiseSource) -> tuple[Tensor, Tensor]:
         """Times to train at, as the network is told them, (B,), and their ᾱ in double."""
+        return self.fraction(noise.uniform())
+
+    @abstractmethod
+    def fraction(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        """The same at fractions u (B,) of all times, from 0 to but not including 1."""
 
     @abstractmethod
     def at(self, alpha_bar: Tensor) -> Tensor:
@@ -54,8 +58,8 @@ class ContinuousTime(DiffusionTime):
     def alpha_bar(self, s: Tensor) -> Tensor:
         return (-(self.start * s + self.rise * s.square() / 2)).exp()
 
-    def draw(self, noise: NoiseSource) -> tuple[Tensor, Tensor]:
-        s = noise.uniform().double()
+    def fraction(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        s = u.double()
         return (self.TOLD * s).float(), self.alpha_bar(s)
 
     def at(self, alpha_bar: Tensor) -> Tensor:
@@ -82,8 +86,9 @@ class DiscreteTime(DiffusionTime):
         beta = torch.linspace(beta_start, beta_end, steps, dtype=torch.float64) / steps
         self.register_buffer("table", (1 - beta).cumprod(0), persistent=False)
 
-    def draw(self, noise: NoiseSource) -> tuple[Tensor, Tensor]:
-        t = noise.integers(len(self.table))
+    def fraction(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        steps = len(self.table)
+        t = (u.double() * steps).long().clamp(max=steps - 1)  # in double: float32 · T could round up to T itself
         return t.float(), self.table[t]
 
     def at(self, alpha_bar: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from timediff.data.batch import Batch
 from timediff.data.codec import Codec
 from timediff.generators.common.baseline import Baseline
 from timediff.generators.common.columns import Columns
+from timediff.generators.common.stay_losses import by_kind
 from timediff.generators.sampling import Compute
 from timediff.generators.spd.diffusion import SAMPLERS, levels_for
 from timediff.generators.spd.network import SPD
@@ -65,6 +66,12 @@ class ProcessDiffusion(Baseline[P], Generic[P]):
             return {"total": network.loss(columns.of(batch), noise)}
 
         return (Objective(objective),)
+
+    def losses_of(self, network: nn.Module, batch: Batch, codec: Codec, noise: Noise) -> dict[str, Tensor]:
+        """The training loss of each kind of column at each of 24 times."""
+        assert isinstance(network, SPD)
+        columns = Columns(codec)
+        return by_kind(network.stay_losses(columns.of(batch), noise), columns)
 
     def sampler(self, network: nn.Module, codec: Codec, compute: Compute[Any]) -> ProcessSampler:
         assert isinstance(network, SPD)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from timediff.diffusion.process import NoiseSource
+from timediff.diffusion.process import STAY_LEVELS, NoiseSource
 from timediff.generators.spd.process import NoiseFactor
 from timediff.generators.spd.settings import SPDModelSettings, SPDSettings
 from timediff.networks.embedding import StepEmbedding
@@ -69,18 +69,27 @@ class SPD(nn.Module):
 
     def loss(self, x: Tensor, noise: NoiseSource) -> Tensor:
         """Of what the network predicts, at a time each: ‖z − z_θ‖², or as [diffusion] says."""
-        t, level = self.time.draw(noise)
+        found: Tensor = self._errors(x, *self.time.draw(noise), noise).mean()
+        return found
+
+    def stay_losses(self, x: Tensor, noise: NoiseSource) -> Tensor:
+        """The same of each column of each stay at fixed times, (B, levels, P)."""
+        fractions = (torch.arange(STAY_LEVELS, device=x.device) + 0.5) / STAY_LEVELS
+        times = (self.time.fraction(u.expand(len(x))) for u in fractions)
+        return torch.stack([self._errors(x, *time, noise).mean(dim=1) for time in times], dim=1)
+
+    def _errors(self, x: Tensor, t: Tensor, level: Tensor, noise: NoiseSource) -> Tensor:
+        """Squared and weighted, (B, L, P)."""
         z, factor = noise.normal(*x.shape[1:]), self.process.factor(x.shape[1])
         level = level[:, None, None]
         a, s = level.sqrt().to(x.dtype), (1 - level).sqrt().to(x.dtype)
         w0 = factor.whitened(x)
         w = a * w0 + s * z
         output = self.denoiser(self.input(w, a, s, factor), t).float()
-        error = (output - self.target(w0, z, a, s, factor)).square()
+        error: Tensor = (output - self.target(w0, z, a, s, factor)).square()
         if self.weighting == "variance":
             error = error * s.square()
-        found: Tensor = error.mean()
-        return found
+        return error
 
     def input(self, w: Tensor, a: Tensor, s: Tensor, factor: NoiseFactor) -> Tensor:
         """The series, and with `innovations` its whitened form at unit scale."""

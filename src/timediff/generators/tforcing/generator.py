@@ -24,6 +24,7 @@ class FromFirstSteps(Baseline[S], Generic[S]):
     """A generator whose network goes on from first steps: where those come from."""
 
     min_steps: ClassVar[int] = 2
+    signed_losses = ("nll of values", "nll of classes")
 
     def prepare(self, network: nn.Module, data: Batch, codec: Codec, say: Say) -> None:
         assert isinstance(network, FreeRunning)
@@ -33,6 +34,11 @@ class FromFirstSteps(Baseline[S], Generic[S]):
                 "model.first is 'real': the run folder holds the first step of every training stay, and is not for "
                 "sharing"
             )
+
+    def losses_of(self, network: nn.Module, batch: Batch, codec: Codec, noise: Noise) -> dict[str, Tensor]:
+        """−log p or the squared error of each step, given those before it."""
+        assert isinstance(network, FreeRunning)
+        return network.stay_losses(Columns(codec).of(batch))
 
 
 class Forcing(FromFirstSteps[F], Generic[F]):
@@ -57,6 +63,6 @@ class TForcing(Forcing[TForcingSettings]):
 
         def objective(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
             assert isinstance(network, Predictor)
-            return {"total": network.forced(network.noisy(columns.of(batch), noise))[0]}
+            return {"total": network.losses(network.noisy(columns.of(batch), noise)).mean()}
 
         return (Objective(objective),)

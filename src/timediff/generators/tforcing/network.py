@@ -4,12 +4,15 @@ Its own steps are samples as in Graves 2013, of a Gaussian whose mean and stds f
 are means, as in Tian et al.
 """
 
+from abc import abstractmethod
+
 import torch
 from torch import Tensor, nn
 
 from timediff.generators.common.columns import Columns
 from timediff.generators.common.first_steps import FIRST_STEPS, FirstSteps
 from timediff.generators.common.next_step import NextMean, NextStep, dequantised
+from timediff.generators.common.stay_losses import by_kind_and_part
 from timediff.generators.tforcing.settings import ForcingModelSettings, FreeRunningSettings
 from timediff.runtime.randomness import Noise
 
@@ -20,6 +23,7 @@ class FreeRunning(nn.Module):
     """Goes on from a first step, fed with steps of its own that are made valid."""
 
     first: FirstSteps
+    density = False  # whether its losses are −log p, and not squared errors
 
     def __init__(self, columns: Columns, model: FreeRunningSettings) -> None:
         super().__init__()
@@ -38,13 +42,26 @@ class FreeRunning(nn.Module):
         steps = steps.clamp(-reach, reach)
         return self.columns.join(*self.columns.split(steps.detach())) + (steps - steps.detach())
 
+    @abstractmethod
+    def losses(self, x: Tensor) -> Tensor:
+        """Of each column of stays' steps (B, L, P) after the first, given the real ones before, (B, L − 1, P)."""
+
+    def stay_losses(self, x: Tensor) -> dict[str, Tensor]:
+        """Of each part of stays (B, L, P) as they are, without noise on them; and of first steps that it remembers."""
+        named = {
+            f"nll of {kind}" if self.density else kind: losses
+            for kind, losses in by_kind_and_part(self.losses(x), self.columns).items()
+        }
+        of_first = self.first.losses(x[:, 0])
+        return named if of_first is None else {"first step": of_first[:, None], **named}
+
 
 class Predictor(FreeRunning):
     """Stays from a first step, step by step."""
 
     def __init__(self, columns: Columns, model: ForcingModelSettings, hidden: int) -> None:
         super().__init__(columns, model)
-        self.dequantisation = model.dequantisation
+        self.dequantisation, self.density = model.dequantisation, model.predicts == "distribution"
         kind = NextMean if model.predicts == "mean" else NextStep
         self.next: NextMean = kind(columns.width, model, hidden, carry=model.carry)
 
@@ -55,9 +72,12 @@ class Predictor(FreeRunning):
         return dequantised(x, noise, self.dequantisation)
 
     def forced(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss of training stays (B, L, P) after their first step, and the states."""
+        """The losses of stays (B, L, P) after their first step, and the states."""
         mean, std, states, _ = self.next(self.valid(x[:, :-1]))
-        return self.next.loss(mean, std, x[:, 1:]), states
+        return self.next.losses(mean, std, x[:, 1:]), states
+
+    def losses(self, x: Tensor) -> Tensor:
+        return self.forced(x)[0]
 
     def free(self, first: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         """Steps of stays that begin with `first` (B, P) and go on by noise z, and the states behind them."""

@@ -11,6 +11,7 @@ from timediff.data.codec import Codec
 from timediff.generators.common.adversarial import discriminator_objective, with_penalty
 from timediff.generators.common.baseline import Baseline
 from timediff.generators.common.columns import Columns
+from timediff.generators.common.stay_losses import by_kind_and_part, by_part
 from timediff.generators.timegan.losses import (
     ENOUGH,
     ETA,
@@ -92,3 +93,12 @@ class TimeGAN(Baseline[TimeGANSettings]):
             Objective(embedder, "embedder", autoencoder, repeats=rounds, first=joint),
             discriminator_objective(discriminator, adversarial, first=joint),
         )
+
+    def losses_of(self, network: nn.Module, batch: Batch, codec: Codec, noise: Noise) -> dict[str, Tensor]:
+        """The squared errors of recovery and of the supervisor, which see real stays; a GAN has no likelihood."""
+        assert isinstance(network, TimeGANNetwork)
+        columns = Columns(codec)
+        x = (columns.of(batch) + 1) / 2
+        h = network.embed(x)
+        expected = (network.supervise(h)[:, :-1] - h[:, 1:]).square().mean(dim=-1)
+        return {**by_kind_and_part((network.recover(h) - x).square(), columns), "supervised": by_part(expected)}
