@@ -2,14 +2,15 @@
 
     python benchmarks/audit.py TRAIN HELD_OUT [--stays 2000] [--held-out N] [--models 16] [--preset fast]
                                [--set KEY=VALUE]… [--variant "NAME; KEY=VALUE; …"]… [--attack NAME]…
-                               [--synthetic N] [--seed 0] [--out FILE]
+                               [--synthetic N] [--jobs N] [--seed 0] [--out FILE]
 
 TRAIN and HELD_OUT are cohort folders of different patients. A variant, as in quality.py, is fitted to --stays stays of
 TRAIN, and attacked. Candidates are these and half of --held-out stays of HELD_OUT: twice as many as --stays, if nothing
 else is said, so that a shadow model is trained on as many stays as the attacked one. Settings of --set are those of
 every variant; without --variant there is one, of these. Attacks are those on a run folder, and with --synthetic also
-membership attacks on so many synthetic stays. A row is a variant: AUC, true positives at rates of false alarms (with
-95 % intervals) and ε of each attack; `shadow_seconds` is training the shadow models, `seconds` all of the variant.
+membership attacks on so many synthetic stays. --jobs shadow models are trained at once. A row is a variant: AUC, true
+positives at rates of false alarms (with 95 % intervals) and ε of each attack; `shadow_seconds` is training the shadow
+models, with the start of their processes, `seconds` all of the variant.
 """
 
 import argparse
@@ -29,6 +30,7 @@ import torch
 from quality import Variant, rounded
 from timediff import Cohort, Generator, __version__, read_cohort
 from timediff.evaluation.attacks.registry import ATTACKS
+from timediff.evaluation.attacks.shadows import usual_jobs
 from timediff.evaluation.audit import MOST_EXPOSED, AuditSettings, Work, check
 from timediff.evaluation.score import Score
 from timediff.runtime.progress import silent
@@ -66,7 +68,9 @@ def attacked(
     model, training = variant.fitted(train, arguments.seed)
     row: dict[str, Any] = {"training_seconds": training, **facts(model)}
     synthetic = model.sample(arguments.synthetic, seed=arguments.seed + 1000) if arguments.synthetic else None
-    settings = AuditSettings(attacks(arguments), arguments.models, seed=arguments.seed, power=False)
+    settings = AuditSettings(
+        attacks(arguments), arguments.models, seed=arguments.seed, power=False, jobs=arguments.jobs
+    )
     settings.check()
     check(train, held_out, model, synthetic)
     work = Work(train, held_out, model, synthetic, settings, scratch, silent, lambda line: print(line, flush=True))
@@ -123,6 +127,7 @@ def main() -> None:
     parser.add_argument("--variant", action="append", metavar="NAME; KEY=VALUE; …")
     parser.add_argument("--attack", action="append", metavar="NAME")
     parser.add_argument("--synthetic", type=int, metavar="N", help="attack so many synthetic stays too")
+    parser.add_argument("--jobs", type=int, help="shadow models at once; 1 on the CPU, and on a GPU 4")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="also write the results there")
     arguments = parser.parse_args()
@@ -136,6 +141,7 @@ def main() -> None:
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else f"{os.cpu_count()} CPU cores",
         "version": __version__,
         "models": arguments.models,
+        "jobs": arguments.jobs or usual_jobs(),
         "rows": {},
     }
     for variant in variants(arguments):

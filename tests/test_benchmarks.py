@@ -100,11 +100,23 @@ def test_targets_are_attacked_one_after_the_other_and_each_attack_is_a_line(
     small = ["model.hidden=4", "training.steps=4", "training.batch=16"]
     command = ["audit.py", str(tmp_path / "train"), str(tmp_path / "held-out"), "--stays", "100", "--models", "4"]
     command += [word for one in small for word in ("--set", one)] + ["--variant", "short", "--out", str(out)]
-    command += ["--variant", "longer; training.steps=8", "--synthetic", "100", "--attack", "lira", "--attack", "domias"]
+    command += [
+        "--jobs",
+        "2",
+        "--variant",
+        "longer; training.steps=8",
+        "--synthetic",
+        "100",
+        "--attack",
+        "lira",
+        "--attack",
+        "domias",
+    ]
     monkeypatch.setattr(sys, "argv", command)
     importlib.import_module("audit").main()
     found = json.loads(out.read_text())
     assert found["command"].startswith("python benchmarks/audit.py train held-out --stays 100")
+    assert (found["models"], found["jobs"]) == (4, 2)
     assert {name: row["updates"] for name, row in found["rows"].items()} == {"short": 4, "longer": 8}
     said = capsys.readouterr().out
     for name, row in found["rows"].items():
