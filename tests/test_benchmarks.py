@@ -6,8 +6,11 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+
+import timediff as td
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 
@@ -84,3 +87,42 @@ def test_the_cited_ratios_to_the_authors_code_are_those_of_the_cited_rates(
     assert found["training"] == pytest.approx(cited["training"]["ratio"], rel=0.01)
     for batch in batches:
         assert found[f"sampling, {batch}"] == pytest.approx(cited["sampling"][f"ratio, {batch}"], rel=0.01)
+
+
+def test_targets_are_attacked_one_after_the_other_and_each_attack_is_a_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    whole = td.simulate(300, steps=4, seed=0)
+    for name, start, end in (("train", 0, 120), ("held-out", 120, 300)):
+        whole.take(np.arange(start, end)).write(tmp_path / name)
+    out = tmp_path / "out.json"
+    small = ["model.hidden=4", "training.steps=4", "training.batch=16"]
+    command = ["audit.py", str(tmp_path / "train"), str(tmp_path / "held-out"), "--stays", "100", "--models", "4"]
+    command += [word for one in small for word in ("--set", one)] + ["--variant", "short", "--out", str(out)]
+    command += [
+        "--jobs",
+        "2",
+        "--variant",
+        "longer; training.steps=8",
+        "--synthetic",
+        "100",
+        "--attack",
+        "lira",
+        "--attack",
+        "domias",
+    ]
+    monkeypatch.setattr(sys, "argv", command)
+    importlib.import_module("audit").main()
+    found = json.loads(out.read_text())
+    assert found["command"].startswith("python benchmarks/audit.py train held-out --stays 100")
+    assert (found["models"], found["jobs"]) == (4, 2)
+    assert {name: row["updates"] for name, row in found["rows"].items()} == {"short": 4, "longer": 8}
+    said = capsys.readouterr().out
+    for name, row in found["rows"].items():
+        assert (row["training_stays"], row["shadow_models"]) == (100, 4)
+        assert 0 < row["shadow_seconds"] < row["seconds"]
+        assert row["lira"]["auc_low"] <= row["lira"]["auc"] <= row["lira"]["auc_high"]
+        assert "too few for a rate of 0.1%" in row["lira"]["tpr_at_0.001_note"]
+        assert {"auc", "tpr_at_0.1", "epsilon"} <= set(row["domias"])
+        assert f"{name}, lira: auc" in said

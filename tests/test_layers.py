@@ -34,6 +34,7 @@ def importers(package: str) -> set[str]:
         ("diffusion", {"networks", "kernels", "training", "generators", "sources", "report", "evaluation"}),
         ("networks", {"kernels", "training", "generators", "sources", "report", "evaluation", "diffusion"}),
         ("training", {"sources", "report", "evaluation", "generators", "kernels", "networks", "diffusion"}),
+        ("runtime", {path.name for path in SOURCE.iterdir() if path.is_dir()} - {"runtime"}),
         ("data", {"generators", "training", "networks", "kernels", "diffusion", "sources", "report", "evaluation"}),
     ],
 )

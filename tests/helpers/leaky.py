@@ -1,13 +1,19 @@
-"""A generator that leaks as much as it is told to: stays of its training data, with noise."""
+"""A generator that leaks as much as it is told to: stays of its training data, with noise; and one that dies.
 
+Another process finds them here; the registry knows them as soon as this module is imported.
+"""
+
+import os
+import signal
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from timediff.data.arrays import Floats
 from timediff.data.cohort import Cohort
 from timediff.data.schema import Schema
+from timediff.generators.registry import GENERATORS
 from timediff.generators.simple import SimpleGenerator, State
 from timediff.runtime.progress import Progress, silent
 from timediff.settings.base import GeneratorSettings
@@ -19,6 +25,7 @@ class LeakySettings(GeneratorSettings):
     loss_noise: float = 0.01  # of a stay's loss, in those of losses
 
 
+@GENERATORS.register("leaky")
 class Leaky(SimpleGenerator):
     name: ClassVar[str] = "leaky"
     Settings = LeakySettings
@@ -34,7 +41,8 @@ class Leaky(SimpleGenerator):
         for feature in schema.temporal:
             values = state[feature.name][picked]
             scale = 0.0 if feature.discrete else self.settings.noise * np.nanstd(state[feature.name])
-            series[feature.name] = values + scale * rng.standard_normal(values.shape)
+            low, high = feature.bounds or (-np.inf, np.inf)
+            series[feature.name] = np.clip(values + scale * rng.standard_normal(values.shape), low, high)
         return Cohort(schema, np.arange(n), series, static)
 
     def stay_losses(self, cohort: Cohort, *, seed: int = 0, progress: Progress = silent) -> dict[str, Floats]:
@@ -45,3 +53,21 @@ class Leaky(SimpleGenerator):
         trained = np.array([row.tobytes() in known for row in np.nan_to_num(cohort.series[first])])
         losses = 1.0 - 0.5 * trained + self.settings.loss_noise * rng.standard_normal(len(cohort))
         return {"values": np.stack([np.abs(losses), np.abs(rng.standard_normal(len(cohort)))], axis=1)}
+
+
+@dataclass(frozen=True)
+class MortalSettings(LeakySettings):
+    dies_from: int = 1000  # the first training seed with which its process dies
+
+
+@GENERATORS.register("mortal")
+class Mortal(Leaky):
+    name = "mortal"
+    Settings = MortalSettings
+    settings: MortalSettings
+
+    def fit(self, cohort: Cohort, *, seed: int | None = None, **options: Any) -> Self:
+        if (seed or 0) >= self.settings.dies_from:
+            print("out of luck", flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().fit(cohort, seed=seed, **options)

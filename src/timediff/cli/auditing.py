@@ -37,6 +37,9 @@ def audit(
     seed: Seed = 0,
     power: Annotated[bool, typer.Option(help="Plant leaks too, to see what the attacks would find.")] = True,
     horizon: Horizon = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="Shadow models at once; 1 on the CPU, and on a GPU 4.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an audit that was stopped.")] = False,
 ) -> None:
     """Attack a synthetic cohort or a run folder: whom could it expose?
@@ -56,7 +59,7 @@ def audit(
         from timediff.report.audit_verdicts import audit_verdicts, leaking
 
         changes = dict(map(parse_assignment, assignments or ()))
-        settings = AuditSettings(tuple(attack or ()), models, budget, changes, seed, power)
+        settings = AuditSettings(tuple(attack or ()), models, budget, changes, seed, power, jobs)
         settings.check()
 
         def read(path: Path) -> Cohort:
@@ -73,7 +76,7 @@ def audit(
                 say=say,
             )  # fmt: skip
     except KeyboardInterrupt as stop:
-        raise Stopped("stopped; the shadow models so far are kept. Go on with the same command and --resume.") from stop
+        raise Stopped("stopped. The shadow models so far are kept, and --resume goes on from there") from stop
     for verdict in audit_verdicts(found):
         say(f"{verdict.question} {verdict.word}. {' '.join(verdict.sentences)}")
     say(f"{out / 'audit.html'}: open it in a browser")

@@ -88,5 +88,5 @@ class _Lines:
 
 
 def _noted(values: dict[str, float]) -> str:
-    names = {"loss": "loss {:.3f}", "rate": "{:,.0f} stays/s"}
+    names = {"loss": "loss {:.3f}", "rate": "{:,.0f} stays/s", "models": "{:g} done"}
     return "  ".join(names.get(name, name + " {:g}").format(value) for name, value in values.items())

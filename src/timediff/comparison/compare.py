@@ -7,18 +7,15 @@ changes them. What takes time is kept as it is finished, and taken from there by
 import hashlib
 import json
 import math
-import traceback
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from timediff.comparison.folder import FORMAT, Folder, Request, StoredRow, read_record, seconds, write_record
-from timediff.comparison.pool import can_be_sent, carry_out_all
-from timediff.comparison.rows import Given, Planned, Row, planned, rows_of, sentence
+from timediff.comparison.rows import Given, Planned, Row, planned, rows_of
 from timediff.comparison.tables import tables
 from timediff.comparison.training import TrainingTask, carry_out
-from timediff.comparison.worker import Ended
 from timediff.data.cohort import Cohort, read_cohort
 from timediff.errors import Stopped, TimeDiffError
 from timediff.evaluation.evaluate import FEWEST, evaluate, require_real, require_synthetic
@@ -27,8 +24,10 @@ from timediff.evaluation.settings import EvaluationSettings
 from timediff.evaluation.trainings import Training, runtimes
 from timediff.runtime import devices
 from timediff.runtime.files import explained, locked, write_atomically
+from timediff.runtime.pool import can_be_sent, carry_out_all, carry_out_here
 from timediff.runtime.progress import Say, Watch, unheard, unwatched
 from timediff.runtime.seeding import MAX_SEED
+from timediff.runtime.worker import Ended, sentence
 
 MOST_SEEDS, MOST_JOBS = 1000, 1000
 KEPT = "What is finished is kept, and --resume goes on from there"
@@ -164,11 +163,9 @@ class Comparison:
         sent = [task for task in todo if can_be_sent(task)]
         at_once = min(self.jobs, len(sent))
         try:
-            for task in todo:
-                if task not in sent:
-                    ended(task, _attempt_here(task, self.train, watch, say))
+            carry_out_here(carry_out, [task for task in todo if task not in sent], self.train, watch, say, ended)
             sent = [replace(task, at_once=at_once) for task in sent]
-            carry_out_all(sent, self.train, self.jobs, watch, say, ended)
+            carry_out_all(carry_out, sent, self.train, self.jobs, watch, say, ended)
         except (Stopped, KeyboardInterrupt) as stop:
             raise Stopped(f"stopped. {KEPT}") from stop
         return failures
@@ -237,17 +234,6 @@ def _is_fitted(task: TrainingTask) -> bool:
         return task.fitted
     except TimeDiffError:
         return False
-
-
-def _attempt_here(task: TrainingTask, train: Cohort, watch: Watch, say: Say) -> Ended:
-    """In this process, since no other would find the generator."""
-    try:
-        carry_out(task, train, watch, say)
-    except Stopped:
-        raise
-    except Exception as error:  # whatever the generator does
-        return Ended(sentence(error), traceback.format_exc())
-    return Ended()
 
 
 def _without_place(why: str, task: TrainingTask) -> str:

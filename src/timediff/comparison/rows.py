@@ -11,7 +11,7 @@ from timediff.errors import TimeDiffError, listed
 from timediff.evaluation.evaluate import require_names
 from timediff.generators.base import Generator
 from timediff.generators.registry import GENERATORS, choose
-from timediff.runtime.cuda_graphs import is_out_of_memory
+from timediff.runtime.worker import sentence
 from timediff.settings.base import GeneratorSettings
 from timediff.settings.resolve import parse_assignment, presets, resolve
 
@@ -135,12 +135,3 @@ def planned(row: Row, train: Cohort) -> Planned:
     except Exception as error:  # whatever a generator of another package does
         return Planned(row, row.settings, refused=sentence(error))
     return Planned(row, model.settings, sizes)
-
-
-def sentence(error: BaseException) -> str:
-    """Why a row failed, in one sentence without any value of a cell: another's exception may hold one."""
-    if isinstance(error, TimeDiffError):
-        return " ".join(str(error).split())
-    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and is_out_of_memory(error)):
-        return "there was not enough memory: lower training.batch or model.hidden, or run fewer jobs at once."
-    return f"it raised {type(error).__name__}."

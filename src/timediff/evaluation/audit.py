@@ -24,7 +24,7 @@ from timediff.data.cohort import Cohort, concatenate
 from timediff.data.overlap import how_split
 from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.data.splitting import apart
-from timediff.errors import TimeDiffError
+from timediff.errors import Stopped, TimeDiffError
 from timediff.evaluation.attacks.case import AttackCase, Flags, Shadow
 from timediff.evaluation.attacks.lira import exposure
 from timediff.evaluation.attacks.membership import (
@@ -38,7 +38,8 @@ from timediff.evaluation.attacks.membership import (
 )
 from timediff.evaluation.attacks.planted import DOSES, MEMORISED, with_copies
 from timediff.evaluation.attacks.registry import ATTACKS, Attack
-from timediff.evaluation.attacks.shadows import FEWEST, ShadowPlan, halves, shadow_models, trained_or_kept
+from timediff.evaluation.attacks.shadow_training import trained_or_kept
+from timediff.evaluation.attacks.shadows import FEWEST, ShadowPlan, TooFew, halves, shadow_models, usual_jobs
 from timediff.evaluation.leaks import leaks
 from timediff.evaluation.metrics.marginals import require_same_features
 from timediff.evaluation.score import Score, unavailable
@@ -56,6 +57,7 @@ from timediff.settings.resolve import resolve
 FORMAT = 1
 FEWEST_STAYS = 100  # held-out ones
 REPETITIONS = 3  # of each dose; an attack finds a dose that it finds in all of them
+MOST_JOBS = 1000
 RARE = 0.2  # a class that at most so many stays have is a group of its own
 EXTREME = 0.1  # of the stays at either end of a static number
 EXPOSED = 0.1
@@ -70,12 +72,15 @@ class AuditSettings:
     changes: Mapping[str, Any] = field(default_factory=dict)  # settings of the shadow models, where they differ
     seed: int = 0
     power: bool = True  # whether leaks are planted too
+    jobs: int | None = None  # shadow models trained at once; None = 1 on the CPU, and on a GPU 4
 
     def check(self) -> None:
         for name in self.attacks:
             ATTACKS(name)
         if self.models < FEWEST:
             raise TimeDiffError(f"{self.models} shadow models were asked for; expected at least {FEWEST}.")
+        if self.jobs is not None and not 1 <= self.jobs <= MOST_JOBS:
+            raise TimeDiffError(f"jobs is {self.jobs:,}; expected a whole number from 1 to {MOST_JOBS:,}.")
 
 
 @dataclass(frozen=True)
@@ -201,7 +206,7 @@ def audit_to(
         | {"synthetic": synthetic.digest() if synthetic else None},
         sort_keys=True,
     )
-    kept = "The shadow models trained so far are kept, and --resume goes on from there"
+    kept = "The shadow models so far are kept, and --resume goes on from there"
     with explained(path, kept=kept), locked(parts, path):
         refuse_existing(path)
         previous = parts / "request.json"
@@ -216,9 +221,13 @@ def audit_to(
                 f"{parts} belongs to another audit (a cohort, the run or a setting differs): repeat the first command "
                 "with --resume, or remove that folder to start again."
             )
-        found = audit(
-            train, held_out, run=run, synthetic=synthetic, settings=settings, folder=parts, progress=progress, say=say
-        )
+        try:
+            found = audit(
+                train, held_out, run=run, synthetic=synthetic, settings=settings, folder=parts, progress=progress,
+                say=say,
+            )  # fmt: skip
+        except Stopped as stop:
+            raise Stopped(f"stopped. {kept}") from stop
         found.write(path)
         shutil.rmtree(parts)
     return found
@@ -287,12 +296,15 @@ class Work:
     @cached_property
     def shadows(self) -> list[Shadow]:
         assert self.run is not None
-        size = len(self.synthetic) if self.synthetic is not None else len(self.train)
+        sampled = self.synthetic is not None and any(one.shadows and one.has == "cohort" for one in self.attacks)
         plan = ShadowPlan(
-            self.run, self.candidates, self.truth.units, self.settings.models, self.settings.seed, size,
-            self.settings.changes, self.settings.minutes,
+            self.run, self.candidates, self.truth.units, self.settings.models, self.settings.seed,
+            len(self.synthetic) if self.synthetic is not None and sampled else 0,
+            self.settings.changes, self.settings.minutes, self.settings.jobs or usual_jobs(),
         )  # fmt: skip
-        return shadow_models(plan, self.folder, self.progress, self.say)
+        shadows, failures = shadow_models(plan, self.folder, self.progress, self.say)
+        self.notes += failures
+        return shadows
 
     def case(self, one: Attack) -> AttackCase:
         shadows = self.shadows if one.shadows else ()
@@ -310,6 +322,8 @@ class Work:
         try:
             case = self.case(one)
             found = one.run(case)
+        except (Stopped, TooFew):
+            raise
         except TimeDiffError as error:
             self.notes.append(f"{one.title}: {error}")
             return [unavailable(METRIC, "auc", str(error), classifier=one.name)]
@@ -424,7 +438,9 @@ def _generated(cohort: Cohort) -> Cohort:
 
 
 def _stated(settings: AuditSettings) -> dict[str, Any]:
-    return asdict(settings) | {"attacks": list(settings.attacks), "changes": dict(settings.changes)}
+    """What the results follow from: not how many models are trained at once."""
+    stated = asdict(settings) | {"attacks": list(settings.attacks), "changes": dict(settings.changes)}
+    return {name: value for name, value in stated.items() if name != "jobs"}
 
 
 def _facts(

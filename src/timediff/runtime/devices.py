@@ -26,6 +26,11 @@ def rank() -> int:
     return int(os.environ.get("RANK", "0"))
 
 
+def cores() -> int:
+    """Of the CPU, that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def device() -> "torch.device":
     """This process's GPU, or the CPU where there is none."""
     import torch

@@ -18,12 +18,12 @@ from timediff.errors import Lost, Stopped
 from timediff.runtime import devices
 from timediff.runtime.cuda_graphs import gpu_failures
 from timediff.runtime.progress import Progress, Say, silent, unheard
+from timediff.runtime.signals import Stop, stop_on_signals
 from timediff.settings.training import TrainingSettings
 from timediff.training.checkpoints import Checkpoints
 from timediff.training.log import Log
 from timediff.training.objective import Objective
 from timediff.training.processes import any_process, broadcast
-from timediff.training.signals import Stop, stop_on_signals
 from timediff.training.state import TrainingState
 from timediff.training.step import TrainingStep
 from timediff.training.validation import Validation

@@ -15,17 +15,10 @@ from timediff.evaluation.attacks.planted import with_copies
 from timediff.evaluation.audit import Audit, AuditSettings, audit, audit_to
 from timediff.evaluation.score import unavailable
 from timediff.generators.base import Generator
-from timediff.generators.registry import GENERATORS
 from timediff.report.audit_verdicts import audit_verdicts, leaking
 from timediff.sources.simulated import simulate
 
 QUICK = AuditSettings(attacks=("distance", "attribute", "loss", "lira"), models=4)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _registered() -> None:
-    if "leaky" not in GENERATORS.names():
-        GENERATORS.add("leaky", Leaky)
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ class Shadow:
 
     model: Generator
     trained: Flags  # (candidates,) whether it was trained on each
-    synthetic: Cohort
+    synthetic: Cohort | None = None  # sampled for attacks on cohorts alone
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,11 @@ class AttackCase:
         if key not in self.known:
             self.known[key] = log_losses(model, cohort, self.seed)
         return self.known[key]
+
+    @property
+    def shadow_cohorts(self) -> list[Cohort]:
+        """What the shadow models generate."""
+        return [shadow.synthetic for shadow in self.shadows if shadow.synthetic is not None]
 
     @property
     def trained(self) -> Flags:

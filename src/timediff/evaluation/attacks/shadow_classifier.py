@@ -22,11 +22,11 @@ NEAREST = 3
 )
 def shadow_classifier(case: AttackCase) -> Floats:
     """Features are log distances to the nearest synthetic stays, and how they differ from those of other models."""
-    near = {id(one): _near(case, one) for one in [case.attacked, *(shadow.synthetic for shadow in case.shadows)]}
+    near = {id(one): _near(case, one) for one in [case.attacked, *case.shadow_cohorts]}
 
     def features(attacked: AttackCase) -> Floats:
         own = near[id(attacked.attacked)]
-        others = np.stack([near[id(shadow.synthetic)] for shadow in attacked.shadows])
+        others = np.stack([near[id(one)] for one in attacked.shadow_cohorts])
         out = usual(others, ~attacked.trained)
         return np.concatenate([own, own - out], axis=1)
 

@@ -1,7 +1,9 @@
-"""Shadow models: trained like the attacked one, each on a random half of all candidates."""
+"""Shadow models: trained like the attacked one, each on a random half of all candidates; several at once."""
 
+import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,16 +13,25 @@ import numpy as np
 from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
 from timediff.evaluation.attacks.case import Flags, Shadow
+from timediff.evaluation.attacks.shadow_training import ShadowTask, carry_out, made
 from timediff.evaluation.statistics.bootstrap import Units
 from timediff.generators.base import Generator
-from timediff.generators.registry import load
-from timediff.generators.run import WEIGHTS
-from timediff.runtime.progress import Progress, Say, part, silent, unheard
+from timediff.runtime import devices
+from timediff.runtime.files import write_atomically
+from timediff.runtime.pool import can_be_sent, carry_out_all, carry_out_here
+from timediff.runtime.progress import Progress, Say, Watch, silent, unheard
 from timediff.runtime.seeding import stream
+from timediff.runtime.worker import Ended
 from timediff.settings.resolve import resolve
 
 FEWEST = 4  # models; of fewer hardly a stay has some that were trained on it and some that were not
 SHADOW = 51  # a part of the evaluation stream
+ON_A_GPU = 4  # trainings at once: while one starts, validates or saves, and its GPU waits, others compute
+SHOWN = 1000  # steps of a bar for each model
+
+
+class TooFew(TimeDiffError):
+    """So many trainings failed that the shadow models left are too few."""
 
 
 def halves(units: Units, models: int, seed: int) -> Flags:
@@ -39,9 +50,19 @@ class ShadowPlan:
     units: Units
     models: int
     seed: int
-    size: int  # stays of their synthetic cohorts
+    size: int  # stays of their synthetic cohorts; 0 = no attack needs these
     changes: Mapping[str, Any]  # settings that differ, such as a narrower network
     minutes: float | None = None  # no further model is begun that would not be done by then
+    jobs: int = 1  # trainings at once, each in a process of its own
+
+    def tasks(self, folder: Path | None) -> list[ShadowTask]:
+        model, flags = self.generator(), halves(self.units, self.models, self.seed)
+        return [
+            ShadowTask(
+                number, self.models, type(model), model.settings, on, self.seed + 1 + number, self.size, folder
+            )
+            for number, on in enumerate(flags)
+        ]  # fmt: skip
 
     def generator(self) -> Generator:
         """One that is not trained yet."""
@@ -55,34 +76,122 @@ class ShadowPlan:
             ) from error
 
 
+def usual_jobs() -> int:
+    """One on the CPU, which a training fills; four on a GPU, which it does not, or one a core where these are fewer."""
+    return min(ON_A_GPU, devices.cores()) if devices.device().type == "cuda" else 1
+
+
+class Budget:
+    """Whether a further model may be begun: minutes are for more than the fewest."""
+
+    def __init__(self, minutes: float | None, models: int, done: int = 0) -> None:
+        self.minutes, self.possible, self.done = minutes, models, done
+        self.started = time.monotonic()
+        self.longest: float | None = None  # seconds that a model took; None = not known yet
+
+    def may_begin(self, busy: int) -> bool:
+        if self.possible < FEWEST:
+            return False  # there is no use in more
+        if self.minutes is None or self.done + busy < FEWEST:
+            return True
+        if busy and self.longest is None:
+            return False  # it is known soon
+        return time.monotonic() - self.started + (self.longest or 0.0) <= 60 * self.minutes
+
+    def ended(self, end: Ended) -> None:
+        if end.failure:
+            self.possible -= 1
+        else:
+            self.done, self.longest = self.done + 1, max(self.longest or 0.0, end.seconds)
+
+
 def shadow_models(
     plan: ShadowPlan, folder: Path | None, progress: Progress = silent, say: Say = unheard
-) -> list[Shadow]:
-    """Trained, or found in `folder`, where each is a run folder; training goes on where it was stopped."""
-    return list(_each(plan, folder, progress, say))
+) -> tuple[list[Shadow], list[str]]:
+    """Trained, or found in `folder`, from where each was stopped; and why, of those that could not be trained.
+
+    A model follows from its seed and number, not from how many are trained at once, or in which process.
+    """
+    several = plan.jobs > 1 and can_be_sent(plan.tasks(None)[0])
+    with _place(folder, several) as place:
+        tasks = plan.tasks(place)
+        todo = [task for task in tasks if not task.done]
+        done = {task.number for task in tasks if task not in todo}
+        budget, bar = Budget(plan.minutes, plan.models, len(done)), _Bar(progress, tasks, len(done))
+        here: dict[int, Shadow] = {}
+        failures: list[str] = []
+
+        def keep(task: ShadowTask, candidates: Cohort, watch: Watch, say: Say) -> None:
+            here[task.number] = made(task, candidates, watch(task.name))
+
+        def ended(task: ShadowTask, end: Ended) -> None:
+            budget.ended(end)
+            bar.ended(task)
+            if not end.failure:
+                done.add(task.number)
+                say(f"{task.name}, {end.seconds:.0f} s")
+                return
+            why = end.failure.replace(f"{place}/", "")  # an audit says of no folder where it lies
+            failures.append(f"{task.name} could not be trained: {why}")
+            where = _details(task, folder, end)
+            say(f"{failures[-1]}{f' All of it is in {where}.' if where else ''}")
+
+        if several:
+            carry_out_all(carry_out, todo, plan.candidates, plan.jobs, bar.watch, say, ended, budget.may_begin)
+        else:
+            carry_out_here(keep, todo, plan.candidates, bar.watch, say, ended, budget.may_begin)
+        _require_enough(len(done), failures, plan, say)
+        return [here.get(task.number) or made(task, plan.candidates) for task in tasks if task.number in done], failures
 
 
-def _each(plan: ShadowPlan, folder: Path | None, progress: Progress, say: Say) -> Iterator[Shadow]:
-    trained, started = halves(plan.units, plan.models, plan.seed), time.monotonic()
-    longest = 0.0
-    for number, on in enumerate(trained):
-        begun = time.monotonic()
-        if plan.minutes is not None and number >= FEWEST and begun - started + longest > 60 * plan.minutes:
-            say(f"{number} of {plan.models} shadow models fit into {plan.minutes:g} minutes")
-            return
-        path = None if folder is None else folder / f"shadow-{number}"
-        cohort, seed = plan.candidates.take(np.flatnonzero(on)), plan.seed + 1 + number
-        model = trained_or_kept(plan.generator(), cohort, seed, path, part(progress, number, plan.models))
-        synthetic = model.sample(plan.size, seed=seed)
-        longest = max(longest, time.monotonic() - begun)
-        say(f"shadow model {number + 1} of {plan.models}, {time.monotonic() - begun:.0f} s")
-        yield Shadow(model, on, synthetic)
+def _require_enough(done: int, failures: Sequence[str], plan: ShadowPlan, say: Say) -> None:
+    if failures and done < FEWEST:
+        raise TooFew(
+            f"of {plan.models} shadow models {len(failures)} could not be trained, and attacks need at least {FEWEST}. "
+            f"{failures[0]}"
+        )
+    if done + len(failures) < plan.models:
+        say(f"{done} of {plan.models} shadow models fit into {plan.minutes:g} minutes")
 
 
-def trained_or_kept(
-    model: Generator, cohort: Cohort, seed: int, path: Path | None, progress: Progress = silent
-) -> Generator:
-    """Fitted, or the finished run that is there; training goes on where it was stopped."""
-    if path is not None and (path / WEIGHTS).exists():
-        return load(path)
-    return model.fit(cohort, seed=seed, run=path, resume=path is not None, progress=progress)
+def _details(task: ShadowTask, folder: Path | None, end: Ended) -> Path | None:
+    """Where it is written what a training printed before it failed; not where the folder is soon gone."""
+    if folder is None or not end.details:
+        return None
+    file = folder / f"shadow-{task.number}.txt"
+    write_atomically(file, end.details)
+    return file
+
+
+@contextmanager
+def _place(folder: Path | None, several: bool) -> Iterator[Path | None]:
+    """Where models are written: workers need a place, if only for as long as they work."""
+    if folder is not None or not several:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="timediff-") as place:
+        yield Path(place)
+
+
+class _Bar:
+    """One bar for all models, and how many of them are done."""
+
+    def __init__(self, progress: Progress, tasks: Sequence[ShadowTask], done: int) -> None:
+        self.progress, self.models, self.done = progress, len(tasks), done
+        self.begun: dict[str, float] = {}  # how far each is that is being trained
+
+    def watch(self, name: str) -> Progress:
+        def show(done: int, total: int, **values: float) -> None:
+            self.begun[name] = done / max(total, 1)
+            self._show()
+
+        return show
+
+    def ended(self, task: ShadowTask) -> None:
+        self.begun.pop(task.name, None)
+        self.done += 1
+        self._show()
+
+    def _show(self) -> None:
+        so_far = self.done + min(sum(self.begun.values()), self.models - self.done)
+        self.progress(round(SHOWN * so_far), SHOWN * self.models, models=self.done)

@@ -1,4 +1,4 @@
-"""A process that carries out trainings, one after the other, so that one that dies takes no other with it.
+"""A process that carries out tasks, one after the other, so that one that dies takes no other with it.
 
 It is started anew, and not forked, since neither PyTorch's threads nor a GPU survive a fork. What it is sent comes from
 the process that started it, and from nowhere else.
@@ -9,14 +9,13 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
-from timediff.comparison.rows import sentence
-from timediff.comparison.training import TrainingTask, carry_out
-from timediff.errors import Stopped
-from timediff.runtime.cuda_graphs import free_memory
-from timediff.runtime.progress import Progress
+from timediff.errors import Stopped, TimeDiffError
+from timediff.runtime.cuda_graphs import free_memory, is_out_of_memory
+from timediff.runtime.progress import Progress, Say, Watch
 
 SHOWN_EVERY = 0.1  # seconds
 
@@ -35,18 +34,26 @@ class Said(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """A training is over; `details` are for the eyes of who may see the cohort."""
+    """A task is over; `details` are for the eyes of who may see the cohort."""
 
     failure: str = ""
     details: str = ""
     stopped: bool = False
+    seconds: float = 0.0
 
 
 def main() -> None:
-    """Takes the training cohort, then tasks, from the pipe whose number is the last argument."""
+    """Takes a function and what all tasks share, then tasks, from the pipe whose number is the last argument."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     connection = Connection(int(sys.argv[-1]))
-    train = connection.recv()
+    work, shared = connection.recv()
+
+    def watch(what: str) -> Progress:
+        return _Told(connection, what)
+
+    def say(line: str) -> None:
+        connection.send(Said(line))
+
     while True:
         try:
             task = connection.recv()
@@ -55,22 +62,33 @@ def main() -> None:
         except Exception as error:  # such as a module that cannot be imported here
             connection.send(Ended(sentence(error), traceback.format_exc()))
             continue
-        connection.send(attempt(task, train, connection))
+        try:
+            connection.send(attempt(work, task, shared, watch, say))
+        except Stopped:
+            connection.send(Ended(stopped=True))
 
 
-def attempt(task: TrainingTask, train: Any, connection: "Connection[Any, Any]") -> Ended:
-    ended = Ended()
+def attempt(work: Callable[..., None], task: Any, shared: Any, watch: Watch, say: Say) -> Ended:
+    """A failure is an answer; a stop is not."""
+    begun, ended = time.monotonic(), Ended()
     try:
-        carry_out(task, train, lambda what: _Told(connection, what), lambda line: connection.send(Said(line)))
-    except Stopped:
-        return Ended(stopped=True)
-    except BrokenPipeError:
+        work(task, shared, watch, say)
+    except (Stopped, BrokenPipeError):  # nobody hears a worker any more whose pipe is broken
         raise
     except Exception as error:  # whatever a generator of another package does
         ended = Ended(sentence(error), traceback.format_exc())
     if ended.failure:  # outside of the handler, which keeps what was half computed alive
         free_memory()
-    return ended
+    return ended._replace(seconds=time.monotonic() - begun)
+
+
+def sentence(error: BaseException) -> str:
+    """Why a task failed, in one sentence without any value of a cell: another's exception may hold one."""
+    if isinstance(error, TimeDiffError):
+        return " ".join(str(error).split())
+    if isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and is_out_of_memory(error)):
+        return "there was not enough memory: lower training.batch or model.hidden, or run fewer jobs at once."
+    return f"it raised {type(error).__name__}."
 
 
 class _Told(Progress):
