@@ -4,11 +4,12 @@
                                   [--out FILE]
     python benchmarks/verdicts.py COHORT --pairs 200 --faults 0 --metrics copies near_copies nnaa mir   # soon done
 
-With --jobs so many processes share the pairs, each with its part of the cores. Each pair takes three disjoint sets of --stays patients at random: one to train on, one held out, and one that stands in
-for a synthetic cohort, as it is and, in the first --faults pairs, with each fault. Of real stays every verdict but the
-best is a false alarm; `false_alarms` has their rates, with exact 95 % intervals that take pairs for independent. The
-faults are of the features of PhysioNet 2012; for another COHORT give --faults 0. A fault is named with what found it:
-the classifier of the panel whose AUC is the worst.
+With --jobs so many processes share the pairs, each with its part of the cores. Each pair takes three disjoint sets of
+--stays patients at random: one to train on, one held out, and one that stands in for a synthetic cohort, as it is and,
+in the first --faults pairs, with each fault. Of real stays every verdict but the best is a false alarm; `false_alarms`
+has their rates, with exact 95 % intervals that take pairs for independent. The faults are of the features of PhysioNet
+2012; for another COHORT give --faults 0. A fault is named with what found it: the classifier of the panel whose AUC is
+the worst.
 """
 
 import argparse

@@ -10,8 +10,8 @@ from hypothesis.extra import numpy as arrays
 
 from timediff.data.cohort import Cohort
 from timediff.data.lattices import lattices, on_lattice
+from timediff.data.relations import exact_relations, orders
 from timediff.data.schema import Feature, Schema
-from timediff.evaluation.inputs.relations import exact_relations, orders
 from timediff.evaluation.inputs.stay_statistics import StayStatistics
 from timediff.evaluation.inputs.steps import Steps, correlation, deviation, longest_run, mean
 from timediff.evaluation.inputs.view import elapsed

@@ -13,10 +13,10 @@ Index = Tensor | slice
 
 @dataclass(frozen=True)
 class Channel:
-    """One channel: a feature's values, or its mask (1 = missing)."""
+    """One channel: a feature's values, its mask (1 = missing), or how each value is recorded, missing being a class."""
 
     feature: str
-    part: Literal["value", "mask"]
+    part: Literal["value", "mask", "recording"]
     classes: int = 0  # K; 0 = continuous
     static: bool = False  # the same at every step
 

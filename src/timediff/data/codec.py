@@ -3,11 +3,12 @@
 What it keeps of the training data is an aggregate of each feature: minimum and maximum (or the schema's bounds, with
 codec.scale = "bounds"), mean, most frequent class, and whether anything was missing. With codec.scale = "quantile"
 channels are standard normal instead, and quantiles are kept, each of at least ten observations but for the extremes.
+With codec.recording it also knows how values are recorded (recording.py), and masks become classes of that.
 """
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -18,10 +19,14 @@ import torch
 from timediff.data.arrays import Array, Floats
 from timediff.data.batch import Batch, Channel, Layout
 from timediff.data.cohort import Cohort
+from timediff.data.levels import ClassLevels
 from timediff.data.quantiles import Quantiles
+from timediff.data.recording import Recording, derivations
+from timediff.data.relations import exact_relations
 from timediff.data.schema import Feature, Schema, multiples
 from timediff.errors import Problems, TimeDiffError
 from timediff.runtime.parsing import Unreadable, parse_json
+from timediff.runtime.seeding import stream
 from timediff.settings.training import CodecSettings
 from timediff.settings.typed import build
 
@@ -40,6 +45,7 @@ class Statistics:
     missing: bool
     constant: bool  # one value only: nothing to learn, given back as it is; NaN when every value was null
     quantiles: Quantiles | None = None
+    recording: Recording | None = None
 
 
 @dataclass(frozen=True)
@@ -52,10 +58,11 @@ class StoredStatistics:
     missing: bool
     constant: bool
     quantiles: Quantiles | None = None
+    recording: Recording | None = None
 
     def restored(self) -> Statistics:
         low, high, fill = (math.nan if value is None else value for value in (self.low, self.high, self.fill))
-        return Statistics(low, high, fill, self.missing, self.constant, self.quantiles)
+        return Statistics(low, high, fill, self.missing, self.constant, self.quantiles, self.recording)
 
 
 @dataclass(frozen=True)
@@ -90,6 +97,8 @@ class Codec:
             found.append(
                 "codec.sparse needs codec.scale = 'training' or 'bounds': quantiles leave no room below the range"
             )
+        if settings.recording and not found:
+            statistics |= _recordings(cohort, schema, statistics)
         codec = Codec(schema, statistics, settings.sparse, settings.fill)
         if not found and not codec.layout.width:
             found.append("every column is constant or empty, so there is nothing to learn")
@@ -103,13 +112,16 @@ class Codec:
         return Layout(tuple(c for c in channels if not c.classes), tuple(c for c in channels if c.classes))
 
     def _channels(self) -> Iterator[Channel]:
-        """Values in the schema's order, each followed by its mask where the feature was ever missing."""
+        """Values in the schema's order, each followed by its mask, or by how it is recorded, where there is either."""
         for feature in self.schema.features:
             known, static = self.statistics[feature.name], feature.scope == "static"
             if not known.constant:
                 yield Channel(feature.name, "value", len(feature.classes), static)
             sparse = feature.name in self.sparse and not known.constant
-            if known.missing and not sparse and not np.isnan(known.fill):
+            if known.recording:
+                if len(known.recording.classes) > 1:
+                    yield Channel(feature.name, "recording", len(known.recording.classes))
+            elif known.missing and not sparse and not np.isnan(known.fill):
                 yield Channel(feature.name, "mask", 2, static)
 
     def encode(self, cohort: Cohort) -> Batch:
@@ -117,16 +129,21 @@ class Codec:
         shape = (len(cohort), cohort.schema.steps)
         continuous = np.empty((*shape, len(self.layout.continuous)), np.float32)
         discrete = np.empty((*shape, len(self.layout.discrete)), np.int32)
+        columns = self._recorded_columns({name: cohort.values(name) for name in self.statistics})
         for target, channels in ((continuous, self.layout.continuous), (discrete, self.layout.discrete)):
             for i, channel in enumerate(channels):
                 values = np.asarray(cohort.values(channel.feature), np.float64)
-                target[:, :, i] = np.broadcast_to(self._encoded(channel, values).reshape(len(cohort), -1), shape)
+                encoded = self._encoded(channel, values, columns)
+                target[:, :, i] = np.broadcast_to(encoded.reshape(len(cohort), -1), shape)
         return Batch.of(torch.from_numpy(continuous), torch.from_numpy(discrete))
 
-    def _encoded(self, channel: Channel, values: Floats) -> Array:
+    def _encoded(self, channel: Channel, values: Floats, columns: Mapping[str, Floats]) -> Array:
         known, absent = self.statistics[channel.feature], np.isnan(values)
         if channel.part == "mask":
             return absent
+        if channel.part == "recording":
+            assert known.recording is not None
+            return known.recording.classify(values, columns)
         if self.fill == "carry" and values.ndim == 2 and not channel.classes and channel.feature not in self.sparse:
             values = carried(values)
             absent = np.isnan(values)
@@ -147,15 +164,21 @@ class Codec:
         decoded = {f.name: np.full((stays, steps), self.statistics[f.name].fill) for f in self.schema.features}
         for i, channel in enumerate(self.layout.continuous):
             decoded[channel.feature] = continuous[:, :, i].astype(np.float64)
-        masks = {}
+        masks, classes = {}, {}
         for i, channel in enumerate(self.layout.discrete):
             if channel.part == "mask":
                 masks[channel.feature] = discrete[:, :, i] == 1
+            elif channel.part == "recording":
+                classes[channel.feature] = discrete[:, :, i]
             else:
                 decoded[channel.feature] = discrete[:, :, i].astype(np.float64)
         series: dict[str, Floats] = {}
         static: dict[str, Array] = {}
+        recorded = self._recovered(decoded, classes)
         for feature in self.schema.features:
+            if feature.name in recorded:
+                series[feature.name] = _rounded(feature, recorded[feature.name])
+                continue
             values, mask = decoded[feature.name], masks.get(feature.name)
             constant = self.statistics[feature.name].constant
             if feature.scope == "static":  # one value of a channel that repeats it: the mean, or the majority
@@ -171,6 +194,29 @@ class Codec:
             )
         schema = replace(self.schema, steps=steps)
         return Cohort(schema, np.arange(first_id, first_id + stays), series, static)
+
+    def _recorded_columns(self, values: Mapping[str, Array]) -> dict[str, Floats]:
+        """The values of the features that say how they are recorded."""
+        return {
+            name: np.asarray(values[name], np.float64) for name, known in self.statistics.items() if known.recording
+        }
+
+    def _recovered(self, scores: Mapping[str, Floats], classes: Mapping[str, Array]) -> dict[str, Floats]:
+        """Values as they would be recorded; those that follow from others come last."""
+        found: dict[str, Floats] = {}
+        recordings = {name: known.recording for name, known in self.statistics.items() if known.recording}
+        for name in sorted(recordings, key=lambda name: recordings[name].derived is not None):
+            own = classes.get(name, np.zeros(scores[name].shape, np.int64))
+            found[name] = recordings[name].recover(scores[name], own, self._levels[name], found)
+        return found
+
+    @cached_property
+    def _levels(self) -> dict[str, ClassLevels]:
+        return {
+            name: ClassLevels(known.recording, known.quantiles)
+            for name, known in self.statistics.items()
+            if known.recording and known.quantiles
+        }
 
     def _unscaled(self, feature: Feature, scaled: Floats) -> Floats:
         known = self.statistics[feature.name]
@@ -201,9 +247,11 @@ class Codec:
         names = [feature.name for feature in schema.features]
         found = [f"{name!r} has no statistics" for name in names if name not in stored.statistics]
         found += [f"{name!r} is not a feature of schema.toml" for name in stored.statistics if name not in names]
+        recordings = {name: known.recording for name, known in stored.statistics.items()}
         for feature in schema.features:
             if known := stored.statistics.get(feature.name):
-                found += [f"{feature.name!r}: {problem}" for problem in _impossible(feature, known)]
+                problems = _impossible(feature, known) + _not_recorded(feature, known, recordings)
+                found += [f"{feature.name!r}: {problem}" for problem in problems]
         found += _not_sparse(schema, stored.sparse)
         if found:
             raise Problems(where, found)
@@ -247,6 +295,15 @@ def _impossible(feature: Feature, known: StoredStatistics) -> list[str]:
     if _range_problem(known.low, known.high) or abs(known.fill) > LARGEST:
         return ["its range is beyond what can be computed with"]
     return known.quantiles.problems() if known.quantiles else []
+
+
+def _not_recorded(feature: Feature, known: StoredStatistics, recordings: Mapping[str, Recording | None]) -> list[str]:
+    """What is wrong with how a feature's values are said to be recorded."""
+    if known.recording is None:
+        return []
+    if feature.discrete or feature.scope != "temporal" or known.constant or known.quantiles is None:
+        return ["only continuous temporal features with quantiles say how they are recorded"]
+    return known.recording.problems(feature.name, recordings)
 
 
 def _range_problem(low: float, high: float) -> str | None:
@@ -314,6 +371,19 @@ def _rounded(feature: Feature, values: Floats) -> Floats:
     decimals = max(0, 9 - int(np.floor(np.log10(r))))  # 368 · 0.1 is 36.800000000000004 otherwise
     rounded: Floats = np.round(steps * r, decimals)
     return rounded
+
+
+def _recordings(cohort: Cohort, schema: Schema, statistics: Mapping[str, Statistics]) -> dict[str, Statistics]:
+    """Statistics that also say how the values of a continuous temporal feature are recorded."""
+    values = {
+        feature.name: np.asarray(cohort.values(feature.name), np.float64)
+        for feature in schema.temporal
+        if not feature.discrete and not statistics[feature.name].constant
+    }
+    derived = derivations(values, exact_relations(values, stream("codec", 0)))
+    return {
+        name: replace(statistics[name], recording=Recording.fit(own, derived.get(name))) for name, own in values.items()
+    }
 
 
 def _majority(values: Floats, classes: int) -> Floats:

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from timediff.data.arrays import Array, Floats
 
-THIRD = 1 / 3
-# From coarse to fine. Thirds: a mean of three numbers.
+THIRD, EIGHTEENTH = 1 / 3, 1 / 18
+# From coarse to fine. Thirds: a mean of three numbers. Eighteenths: tenths of a degree Fahrenheit, brought to Celsius.
 WORDS: Mapping[float, str] = {
     100.0: "hundreds",
     50.0: "fifties",
@@ -23,17 +23,27 @@ WORDS: Mapping[float, str] = {
     1 / 4: "quarters",
     1 / 5: "fifths",
     1 / 10: "tenths",
+    EIGHTEENTH: "eighteenths",
     1 / 20: "twentieths",
     1 / 100: "hundredths",
 }
+ROUNDED = THIRD, EIGHTEENTH  # which are recorded with two decimals, if with few
 SOME = 0.02  # fraction of values that makes a lattice worth a look
 DIFFERENT = 0.005  # by which a finer lattice must hold more values than the one before
 NEARLY_ALL = 0.995
+MOST_TELLING = 6
+FEWEST_POINTS = 8  # of a lattice within the range; on fewer, values are popular for what they are
+WORTH = 0.03  # fraction of values, and
+BEYOND_CHANCE = (
+    1.25  # times as many as the next finer lattice would have there by chance: such a lattice tells something
+)
 
 
-def on_lattice(values: Array, step: float) -> npt.NDArray[np.bool_]:
-    """Which values are multiples of `step`; of thirds, as they are recorded with two decimals. NaN is none."""
-    slack = 0.0051 if step == THIRD else 1e-3 * step + 1e-7 * np.abs(values)  # also of what was once single precision
+def on_lattice(values: Array, step: float, decimals: int | None = 2) -> npt.NDArray[np.bool_]:
+    """Which values, recorded with so many decimals or (None) in full, are multiples of `step`. NaN is none."""
+    slack = 1e-3 * step + 1e-7 * np.abs(values)  # also of what was once single precision
+    if step in ROUNDED:
+        slack = np.full_like(slack, 0.0051 if decimals == 2 else 1e-6)
     there: npt.NDArray[np.bool_] = np.abs(values - np.rint(values / step) * step) <= slack
     return there
 
@@ -49,3 +59,50 @@ def lattices(values: Floats) -> list[float]:
         if fraction >= NEARLY_ALL:
             break
     return found
+
+
+def telling_lattices(values: Floats, decimals: int | None) -> tuple[float | None, tuple[float, ...]]:
+    """The coarsest lattice that nearly all values keep to, if there is one; and, from coarse to fine, it and those that
+    hold more values than the finer ones would give them by chance.
+    """
+    values = values[values != 0]  # which is on every lattice
+    if len(values) == 0:
+        return None, ()
+    held = {step: float(on_lattice(values, step, decimals).mean()) for step in WORDS}
+    base = next((step for step in WORDS if held[step] >= NEARLY_ALL), None)
+    chosen = [] if base is None else [base]
+    span = float(values.max() - values.min())
+    for step in reversed([step for step in WORDS if base is None or step > base]):
+        by_chance = max((held[finer] * finer / step for finer in chosen if _contains(finer, step)), default=0.0)
+        named = any(_contains(step, coarser) and held[coarser] >= held[step] - DIFFERENT for coarser in _before(step))
+        if held[step] >= max(WORTH, BEYOND_CHANCE * by_chance) and span / step >= FEWEST_POINTS and not named:
+            chosen.append(step)
+    chosen = _beside_each_other(sorted(chosen, reverse=True), held)
+    if len(chosen) > MOST_TELLING:  # those that add the most values, and the base
+        added = [held[one] - held.get(coarser, 0.0) for coarser, one in zip([0.0, *chosen], chosen, strict=False)]
+        best = sorted(range(len(chosen)), key=lambda i: (chosen[i] == base, added[i]))[-MOST_TELLING:]
+        chosen = [chosen[i] for i in sorted(best)]
+    return base, tuple(chosen)
+
+
+def _beside_each_other(chosen: list[float], held: Mapping[float, float]) -> list[float]:
+    """Without those that hold more than chance only because a coarser one does; from coarse to fine."""
+    for step in chosen[:-1]:
+        coarser = next((one for one in reversed(chosen) if one > step and _contains(step, one)), None)
+        finer = next((one for one in chosen if one < step and _contains(one, step)), None)
+        if coarser is None or finer is None:
+            continue
+        density = (1 / step - 1 / coarser) / (1 / finer - 1 / coarser)
+        if held[step] - held[coarser] < BEYOND_CHANCE * density * (held[finer] - held[coarser]):
+            return _beside_each_other([one for one in chosen if one != step], held)
+    return chosen
+
+
+def _before(step: float) -> list[float]:
+    return [coarser for coarser in WORDS if coarser > step]
+
+
+def _contains(fine: float, coarse: float) -> bool:
+    """Whether points of the coarse lattice lie on the fine one; of some as they are recorded, with two decimals."""
+    ratio = coarse / fine
+    return abs(ratio - round(ratio)) < 1e-6 or (coarse in ROUNDED and fine <= 0.01)

@@ -76,9 +76,24 @@ class Quantiles:
         scores: Floats = torch.special.ndtri(torch.from_numpy(probability)).numpy()
         return (scores - self.mean) / self.sd
 
+    def intervals(self, values: Floats, step: float) -> tuple[Floats, Floats]:
+        """The probabilities that belong to each value, of a level or else of a `step` around it; never none at all."""
+        knots, low, high = (np.asarray(column) for column in (self.value, self.low, self.high))
+        after = np.clip(np.searchsorted(knots, values, side="right"), 1, len(knots) - 1)
+        slope = (low[after] - high[after - 1]) / (knots[after] - knots[after - 1])
+        at = np.interp(values, np.repeat(knots, 2), np.stack([low, high], axis=1).reshape(-1))
+        half = np.maximum(slope * step / 2, 1e-12)
+        place = np.clip(np.searchsorted(knots, values), 0, len(knots) - 1)
+        level = (knots[place] == values) & (high[place] > low[place])
+        return np.where(level, low[place], at - half), np.where(level, high[place], at + half)
+
     def decode(self, scores: Array) -> Floats:
+        return self.at(self.probability(scores))
+
+    def probability(self, scores: Array) -> Floats:
         normal = torch.from_numpy(np.asarray(scores, np.float64) * self.sd + self.mean)
-        return self.at(torch.special.ndtr(normal).numpy())
+        found: Floats = torch.special.ndtr(normal).numpy()
+        return found
 
     def at(self, probability: Array) -> Floats:
         """The values at these probabilities."""

@@ -7,7 +7,7 @@ from timediff.errors import TimeDiffError
 if TYPE_CHECKING:
     import numpy as np
 
-PURPOSES = ("order", "training", "sampling", "weights", "simulation", "evaluation", "validation")
+PURPOSES = ("order", "training", "sampling", "weights", "simulation", "evaluation", "validation", "codec")
 MAX_SEED = 2**63 - 1  # what a machine's whole number, TOML and PyTorch's generators hold
 
 

@@ -43,12 +43,19 @@ class GeneratorSettings:
 class NeuralSettings(GeneratorSettings):
     """Of a generator that is a neural network."""
 
+    recordings: ClassVar[bool] = False  # whether its discrete channels may be classes of how values are recorded
+
     training: TrainingSettings = field(default_factory=TrainingSettings)
     sampling: ComputeSettings = field(default_factory=ComputeSettings)
     codec: CodecSettings = field(default_factory=CodecSettings)
 
     def problems(self) -> list[str]:
-        return super().problems() + self.training.problems()
+        found = super().problems() + self.training.problems()
+        if self.codec.recording and not self.recordings:
+            found.append("codec.recording is true; this generator has masks alone: false")
+        elif self.codec.recording and self.codec.scale != "quantile":
+            found.append("codec.recording is true; it goes with codec.scale = 'quantile'")
+        return found
 
     def for_cohort(self, stays: int, layout: "Layout") -> Self:
         """With what a cohort of so many stays and these channels decides."""

@@ -17,6 +17,7 @@ class CodecSettings:
     # to a standard normal by the training quantiles.
     scale: Literal["training", "bounds", "quantile"] = "training"
     fill: Literal["mean", "carry"] = "mean"  # what stands in place of a null; carry: the last value, or else the next
+    recording: bool = False  # masks say more: on which lattice a value lies, whether it repeats the last, or is derived
     sparse: tuple[str, ...] = ()  # continuous features whose missing values are a value below the range, not a mask
     allow_constant: bool = False  # carry constant and all-null columns through instead of refusing them
 

@@ -14,8 +14,8 @@ import numpy as np
 from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
 from timediff.data.lattices import WORDS, lattices, on_lattice
+from timediff.data.relations import ExactRelation, exact_relations, orders
 from timediff.data.schema import Feature
-from timediff.evaluation.inputs.relations import ExactRelation, exact_relations, orders
 from timediff.evaluation.inputs.steps import Steps, correlation, deviation, divided, longest_run, mean
 from timediff.evaluation.statistics.units import blocks
 from timediff.runtime.seeding import stream

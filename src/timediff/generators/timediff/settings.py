@@ -24,6 +24,7 @@ class SamplingSettings(ComputeSettings):
 
 @dataclass(frozen=True)
 class TimeDiffSettings(NeuralSettings):
+    recordings: ClassVar[bool] = True
     renamed: ClassVar[Mapping[str, str]] = {
         "model.early": "model.noise_level_input",
         "diffusion.cells": "diffusion.joint",

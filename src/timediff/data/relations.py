@@ -31,7 +31,7 @@ FEWEST = 100  # rows with all features of a relation
 SOME = 0.02  # fraction of rows that fulfil an exact relation
 PEAK = 5.0  # and times as many as nearby residuals would give
 NEARBY = 10.0  # tolerances that count as nearby
-MOST_FEATURES = 10  # continuous ones, the most often measured, among which relations are looked for
+MOST_FEATURES = 10  # continuous ones, the most often measured, among which relations of three are looked for
 SELDOM = 0.05  # an order holds but for so many rows
 
 Columns = Mapping[str, Floats]  # features' values, arrays of one shape
@@ -57,7 +57,11 @@ class ExactRelation:
 
     def residual(self, columns: Columns) -> Floats:
         """What the target has more; NaN where something was not measured."""
-        return columns[self.target] - FORMS[self.form](columns[self.a], columns[self.b])
+        return columns[self.target] - self.of(columns)
+
+    def of(self, columns: Columns) -> Floats:
+        """What the target should be."""
+        return FORMS[self.form](columns[self.a], columns[self.b])
 
 
 def exact_relations(columns: Columns, rng: np.random.Generator) -> list[ExactRelation]:
@@ -75,7 +79,7 @@ def exact_relations(columns: Columns, rng: np.random.Generator) -> list[ExactRel
 def _candidates(tolerances: Mapping[str, float]) -> Iterator[ExactRelation]:
     for target, a in permutations(tolerances, 2):
         yield ExactRelation(target, SAME, a, a, tolerances[target])
-    for target, a, b in permutations(tolerances, 3):
+    for target, a, b in permutations(list(tolerances)[:MOST_FEATURES], 3):
         for form in FORMS:
             if form != SAME and not (form in ALIKE and a > b):
                 yield ExactRelation(target, form, a, b, tolerances[target])
@@ -95,9 +99,9 @@ def orders(columns: Columns, units: Mapping[str, str | None]) -> list[tuple[str,
 
 
 def _sampled(columns: Columns, rng: np.random.Generator) -> Columns:
-    """Some steps of training stays, of the features that are measured most often."""
-    often = sorted(columns, key=lambda name: -int((~np.isnan(columns[name])).sum()))[:MOST_FEATURES]
-    flat = {name: columns[name].ravel() for name in columns if name in often}
+    """Some steps of training stays; the features that are measured most often come first."""
+    often = sorted(columns, key=lambda name: -int((~np.isnan(columns[name])).sum()))
+    flat = {name: columns[name].ravel() for name in often}
     size = next((len(values) for values in flat.values()), 0)
     chosen = rng.choice(size, ROWS, replace=False) if size > ROWS else np.arange(size)
     return {name: values[chosen] for name, values in flat.items()}

@@ -1,0 +1,80 @@
+"""The values that a class of recording allows, and which of them a normal score stands for."""
+
+import numpy as np
+
+from timediff.data.arrays import Array, Floats
+from timediff.data.quantiles import Quantiles
+from timediff.data.recording import Recording
+
+MOST_POINTS = 100_000  # of a lattice that are listed; a finer one is reached by rounding
+ALIKE, FREQUENT = 0.1, 0.25  # frequent is what has this fraction of the most frequent point so near in normal scores
+
+
+class Levels:
+    """The values of one class, as intervals of probability: what lies between them is divided as they are frequent."""
+
+    def __init__(self, points: Floats, quantiles: Quantiles, step: float) -> None:
+        low, high = quantiles.intervals(points, step)
+        mass = high - low
+        self.points, self.ends = points, np.cumsum(mass)
+        # The middles of frequent points stay where they are. What lies between two of them, the values of other classes
+        # among it, is divided among the points there: a seldom one must not take all that is next to it.
+        group = np.floor(quantiles.encode(points) / ALIKE).astype(np.int64)
+        group -= group[0]
+        most = np.zeros(group[-1] + 1)
+        np.maximum.at(most, group, mass)
+        frequent = mass >= FREQUENT * most[group]
+        self.at = np.concatenate([[0.0], ((low + high) / 2)[frequent], [1.0]])
+        self.mass = np.concatenate([[0.0], (self.ends - mass / 2)[frequent], self.ends[-1:]])
+
+    def nearest_two(self, probability: Floats) -> tuple[Floats, Floats]:
+        """The value at each probability; and the one at its mirror image in the nearer end of that value's interval."""
+        mass = np.interp(probability, self.at, self.mass)
+        place = self._place(mass)
+        start, end = np.where(place > 0, self.ends[place - 1], 0.0), self.ends[place]
+        upper = (mass - start >= end - mass) & (place < len(self.points) - 1) | (place == 0)
+        mirrored = np.where(upper, 2 * end - mass, 2 * start - mass)
+        other = np.where(
+            upper, np.maximum(self._place(mirrored), place + 1), np.minimum(self._place(mirrored), place - 1)
+        )
+        return self.points[place], self.points[np.clip(other, 0, len(self.points) - 1)]
+
+    def _place(self, mass: Floats) -> Array:
+        return np.minimum(np.searchsorted(self.ends, mass, side="right"), len(self.points) - 1)
+
+
+class ClassLevels:
+    """The values of each class of a feature."""
+
+    def __init__(self, recording: Recording, quantiles: Quantiles) -> None:
+        self.recording, self.quantiles = recording, quantiles
+        self.levels = [self._of(i) for i in range(len(recording.lattices))]
+
+    def nearest_two(self, scores: Floats, classes: Array) -> tuple[Floats, Floats]:
+        """The value of each score in its class, and the next nearest."""
+        probability, lattices = self.quantiles.probability(scores), self.recording.lattices
+        free = self.quantiles.at(probability)
+        first, second = free.copy(), free.copy()
+        others = [i for i, name in enumerate(self.recording.classes) if name in ("repeat", "derived")]
+        for i, (step, levels) in enumerate(zip(lattices, self.levels, strict=True)):
+            wanted = classes == i
+            if i == len(lattices) - 1:  # a repeat of nothing, or a relation of nothing, is as if of the finest lattice
+                wanted |= np.isin(classes, others)
+            if levels is None:
+                multiple = free[wanted] / step
+                middle = np.rint(multiple)
+                side = np.where(multiple >= middle, 1, -1)
+                first[wanted], second[wanted] = (self.recording.rounded(one * step) for one in (middle, middle + side))
+            else:
+                first[wanted], second[wanted] = levels.nearest_two(probability[wanted])
+        return first, second
+
+    def _of(self, i: int) -> Levels | None:
+        """None of a lattice with too many points, or none."""
+        step, low, high = self.recording.lattices[i], self.quantiles.value[0], self.quantiles.value[-1]
+        if (high - low) / step > MOST_POINTS:
+            return None
+        points = np.unique(self.recording.rounded(np.arange(np.floor(low / step), np.ceil(high / step) + 1) * step))
+        points = points[(points >= low) & (points <= high)]
+        points = points[self.recording.on(points, i)]
+        return Levels(points, self.quantiles, step) if len(points) > 1 else None
