@@ -93,7 +93,7 @@ def test_numbers_without_a_lattice_have_none() -> None:
 
 
 def test_zeros_say_nothing_of_a_lattice() -> None:
-    values = np.append(np.zeros(1000), np.random.default_rng(0).normal(size=200))
+    values = np.append(np.zeros(1000), np.random.default_rng(0).normal(size=200, scale=2000))
     assert telling_lattices(values, None) == (None, ())
 
 
@@ -190,6 +190,16 @@ def test_levels_are_as_frequent_as_in_training(seed: int) -> None:
     shares = np.array([(first == value).mean() for value in range(30)])
     np.testing.assert_allclose(shares, counts / counts.sum(), atol=2e-3)
     assert (first != second).all()
+
+
+def test_what_may_not_be_the_last_value_is_divided_by_frequency_too() -> None:
+    """Next to a frequent value lies a seldom one: most of what has to leave the first goes beyond."""
+    values = np.repeat([0.0, 1.0, 2.0], [1000, 20, 1000])
+    levels = Levels(np.arange(3.0), Quantiles.fit(values), 1.0)
+    first, second = levels.nearest_two((np.arange(20_000) + 0.5) / 20_000)
+    leaving = second[first == 0]
+    assert 0 < (leaving == 1).mean() < 0.1
+    assert (leaving == 2).mean() > 0.9
 
 
 def test_a_seldom_point_does_not_take_what_other_classes_leave() -> None:
