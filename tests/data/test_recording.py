@@ -93,7 +93,7 @@ def test_numbers_without_a_lattice_have_none() -> None:
 
 
 def test_zeros_say_nothing_of_a_lattice() -> None:
-    values = np.append(np.zeros(1000), np.random.default_rng(0).normal(size=200, scale=2000))
+    values = np.append(np.zeros(20_000), np.random.default_rng(0).normal(size=5000, scale=2000))
     assert telling_lattices(values, None) == (None, ())
 
 

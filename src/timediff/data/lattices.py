@@ -41,11 +41,15 @@ BEYOND_CHANCE = (
 
 def on_lattice(values: Array, step: float, decimals: int | None = 2) -> npt.NDArray[np.bool_]:
     """Which values, recorded with so many decimals or (None) in full, are multiples of `step`. NaN is none."""
-    slack = 1e-3 * step + 1e-7 * np.abs(values)  # also of what was once single precision
-    if step in ROUNDED:
-        slack = np.full_like(slack, 0.0051 if decimals == 2 else 1e-6)
-    there: npt.NDArray[np.bool_] = np.abs(values - np.rint(values / step) * step) <= slack
+    there: npt.NDArray[np.bool_] = np.abs(values - np.rint(values / step) * step) <= _slack(values, step, decimals)
     return there
+
+
+def _slack(values: Array, step: float, decimals: int | None) -> Floats:
+    """How far from a multiple a value may be."""
+    if step in ROUNDED:
+        return np.full(np.shape(values), 0.0051 if decimals == 2 else 1e-6)
+    return np.asarray(1e-3 * step + 1e-7 * np.abs(values))  # also of what was once single precision
 
 
 def lattices(values: Floats) -> list[float]:
@@ -73,7 +77,8 @@ def telling_lattices(values: Floats, decimals: int | None) -> tuple[float | None
     chosen = [] if base is None else [base]
     span = float(values.max() - values.min())
     for step in reversed([step for step in WORDS if base is None or step > base]):
-        by_chance = max((held[finer] * finer / step for finer in chosen if _contains(finer, step)), default=0.0)
+        by_chance = float(np.minimum(2 * _slack(values, step, decimals) / step, 1).mean())
+        by_chance = max([by_chance, *(held[finer] * finer / step for finer in chosen if _contains(finer, step))])
         named = any(_contains(step, coarser) and held[coarser] >= held[step] - DIFFERENT for coarser in _before(step))
         if held[step] >= max(WORTH, BEYOND_CHANCE * by_chance) and span / step >= FEWEST_POINTS and not named:
             chosen.append(step)
