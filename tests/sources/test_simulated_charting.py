@@ -6,7 +6,16 @@ import pytest
 from timediff.data.arrays import Array, Floats
 from timediff.data.lattices import THIRD, on_lattice
 from timediff.sources.simulated import simulate, simulate_with_lines
-from timediff.sources.simulated_charting import HABITS, Habit, charted_again, charts, line_in_place, nearest, rounded
+from timediff.sources.simulated_charting import (
+    HABITS,
+    Habit,
+    chart,
+    charted_again,
+    charts,
+    line_in_place,
+    nearest,
+    rounded,
+)
 
 STAYS = 4000
 
@@ -135,6 +144,16 @@ def test_values_repeat_more_often_than_by_chance(name: str, series: dict[str, Fl
     change = np.diff(series[name], axis=1) / step
     steps = np.round(change[there(change)])
     assert (steps == 0).mean() > 1.3 * max((steps == n).mean() for n in (-2, -1, 1, 2))
+
+
+@pytest.mark.parametrize("name", HABITS)
+def test_every_feature_is_charted_again_as_often_as_its_habit_says(name: str) -> None:
+    rng = np.random.default_rng(0)
+    true = rng.uniform(0, 1e6, (2000, 40))  # of which two are never the same by chance
+    values = chart(rng, true, np.zeros(true.shape, bool), HABITS[name])
+    same = (np.diff(values, axis=1) == 0)[there(np.diff(values, axis=1))]
+    assert HABITS[name].again > 0
+    assert same.mean() == pytest.approx(HABITS[name].again, rel=0.1)
 
 
 def test_a_reading_is_charted_again_as_a_whole(series: dict[str, Floats]) -> None:

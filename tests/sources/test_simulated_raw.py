@@ -12,7 +12,7 @@ import pytest
 from helpers.data import DATA
 from timediff.data.cohort import read_cohort
 from timediff.errors import TimeDiffError
-from timediff.sources.raw import DATABASES, charting, write_raw
+from timediff.sources.raw import DATABASES, charting, mimic3, write_raw
 
 STAYS = 40
 
@@ -348,6 +348,23 @@ def test_only_means_that_the_older_system_calculated_are_thirds(databases):
     assert max(fractions["metavision"]) == 0
     assert max(fractions["carevue"]) > 0.5
     assert min(fractions["carevue"]) == 0
+    means = {item for variable, items, _, _ in MIMIC3 if variable == "mbp" for item in items}
+    rows = [row for row in databases["mimic3"]["CHARTEVENTS"] if int(row["itemid"]) in means and row["valuenum"]]
+    assert {row["itemid"] for row in rows if float(row["valuenum"]) % 1} == {"443", "456"}  # those of a cuff
+
+
+def test_every_third_survives_two_items_at_one_minute():
+    values = np.full((60, len(mimic3.SCHEMA.temporal), 25), np.nan)
+    mean = [feature.name for feature in mimic3.SCHEMA.temporal].index("mbp")
+    values[:, mean] = np.round(np.arange(90, 1590).reshape(60, 25) / 3, 2)
+    chart = charting.Chart(mimic3.SCHEMA, mimic3.DECOYS, early=mimic3.DECOYS, anchored=False)
+    found = defaultdict(dict)
+    rows = chart.rows(np.random.default_rng(0), values)
+    for n in np.flatnonzero((rows.kind == charting.VALID) & (rows.variable == mean)):
+        found[rows.stay[n], rows.minute[n] // 60].setdefault(rows.minute[n], []).append(rows.value[n])
+    for (stay, step), moments in found.items():
+        last = moments[max(moments)]
+        assert step >= 25 or sum(last) / len(last) == values[stay, mean, step]
 
 
 def test_the_monitor_of_eicu_has_a_mean_pressure_of_lines_alone(databases):

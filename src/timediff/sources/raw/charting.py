@@ -73,7 +73,7 @@ class Chart:
         stay, variable, step = np.nonzero(np.isfinite(values))
         true, minute = values[stay, variable, step], last[stay, variable, step]
         twice = rng.random(len(true)) < 0.1  # two items at the same minute, whose mean is the truth
-        # Of two values that differ, the mean would have other last digits than a third has.
+        # Two values beside a third have it as their mean only up to rounding; so both are the third.
         differ = twice & (np.round(true, 1) == true)
         d = np.where(differ, apart(rng, true, self.low[variable], self.high[variable], self.step[variable]), 0)
         final = _rows(stay, variable, 60 * step + minute, np.round(true - d, 2))
