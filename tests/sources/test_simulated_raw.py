@@ -4,6 +4,7 @@ import csv
 import gzip
 from collections import Counter, defaultdict
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from helpers.data import DATA
 from timediff.data.cohort import read_cohort
 from timediff.errors import TimeDiffError
-from timediff.sources.raw import DATABASES, charting, write_raw
+from timediff.sources.raw import DATABASES, charting, mimic3, write_raw
 
 STAYS = 40
 
@@ -247,7 +248,8 @@ def test_the_schema_states_grid_limits_and_split(databases, name, steps, step, t
     assert (schema.split.test, schema.split.stratify, schema.split.group) == (test, "died", "patient")
     limits = {v: (low, min(high, 100) if v == "spo2" else high) for v, _, low, high in LIMITS[name]}
     assert {f.name: f.bounds for f in schema.temporal} == limits
-    assert [f.resolution for f in schema.temporal] == [0.1 if v == "temperature" else 1 for v in limits]
+    finer = {"temperature": 0.1, "mbp": 0.01}  # a mean pressure may be a third: 76.67
+    assert [f.resolution for f in schema.temporal] == [finer.get(v, 1) for v in limits]
 
 
 def test_eicu_has_no_limits(databases):
@@ -309,6 +311,68 @@ def test_mimic3_holds_what_a_reader_must_survive(databases):
     assert all((int(row["itemid"]) < 10_000) == (source[row["icustay_id"]] == "carevue") for row in rows)
     old = {int(row["subject_id"]) for row in databases["mimic3"]["PATIENTS"] if row["dob"] < "1900"}
     assert old & {patient for patient, _, _ in truth(databases["mimic3"].folder).values()}
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "stay", "line", "cuff"),
+    [
+        (
+            "mimic3",
+            "CHARTEVENTS",
+            "icustay_id",
+            {51, 6701, 8368, 8555, 52, 6702, 220050, 220051, 220052, 225312},
+            {442, 455, 8440, 8441, 443, 456, 220179, 220180, 220181},
+        ),
+        ("mimic4", "icu/chartevents", "stay_id", {220050, 225309, 220051, 225310}, {220179, 220180}),
+    ],
+)
+def test_line_and_cuff_have_items_of_their_own(databases, name, table, stay, line, cuff):
+    modes = defaultdict(list)
+    for row in sorted(databases[name][table], key=lambda row: row["charttime"]):
+        if row[stay] and int(row["itemid"]) in line | cuff:
+            modes[row[stay]].append(int(row["itemid"]) in line)
+    changes = [sum(a != b for a, b in pairwise(by_line)) for by_line in modes.values()]
+    assert max(changes) <= 2  # in the course of a stay: placed, and taken out
+    assert 0 < sum(count == 0 for count in changes) < len(changes)
+    assert {by_line[-1] for by_line in modes.values()} == {True, False}
+
+
+def test_only_means_that_the_older_system_calculated_are_thirds(databases):
+    source = {row["icustay_id"]: row["dbsource"] for row in databases["mimic3"]["ICUSTAYS"]}
+    stays = truth(databases["mimic3"].folder)
+    fractions = {"carevue": [], "metavision": []}
+    for stay, (_, _, inside) in stays.items():
+        means = [value for (variable, _), value in inside.items() if variable == "mbp"]
+        assert {round(value % 1, 2) for value in means} <= {0, 0.33, 0.67}
+        fractions[source[str(stay)]].append(np.mean([value % 1 != 0 for value in means]))
+    assert max(fractions["metavision"]) == 0
+    assert max(fractions["carevue"]) > 0.5
+    assert min(fractions["carevue"]) == 0
+    means = {item for variable, items, _, _ in MIMIC3 if variable == "mbp" for item in items}
+    rows = [row for row in databases["mimic3"]["CHARTEVENTS"] if int(row["itemid"]) in means and row["valuenum"]]
+    assert {row["itemid"] for row in rows if float(row["valuenum"]) % 1} == {"443", "456"}  # those of a cuff
+
+
+def test_every_third_survives_two_items_at_one_minute():
+    values = np.full((60, len(mimic3.SCHEMA.temporal), 25), np.nan)
+    mean = [feature.name for feature in mimic3.SCHEMA.temporal].index("mbp")
+    values[:, mean] = np.round(np.arange(90, 1590).reshape(60, 25) / 3, 2)
+    chart = charting.Chart(mimic3.SCHEMA, mimic3.DECOYS, early=mimic3.DECOYS, anchored=False)
+    found = defaultdict(dict)
+    rows = chart.rows(np.random.default_rng(0), values)
+    for n in np.flatnonzero((rows.kind == charting.VALID) & (rows.variable == mean)):
+        found[rows.stay[n], rows.minute[n] // 60].setdefault(rows.minute[n], []).append(rows.value[n])
+    for (stay, step), moments in found.items():
+        last = moments[max(moments)]
+        assert step >= 25 or sum(last) / len(last) == values[stay, mean, step]
+
+
+def test_the_monitor_of_eicu_has_a_mean_pressure_of_lines_alone(databases):
+    mean = read_cohort(databases["eicu"].folder / "cohort").series["mbp"]
+    measured = np.isfinite(mean).mean(axis=1)
+    assert (measured == 0).any()
+    assert (measured > 0.8).any()
+    assert (mean[np.isfinite(mean)] % 1 == 0).all()
 
 
 def test_every_tenth_of_a_degree_survives_fahrenheit():

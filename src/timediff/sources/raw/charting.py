@@ -50,7 +50,7 @@ class Chart:
     def __init__(self, schema: Schema, decoys: Sequence[int], early: Sequence[int], *, anchored: bool) -> None:
         names = [feature.name for feature in schema.temporal]
         self.low, self.high = np.array([VARIABLES[name].extremes for name in names]).T
-        self.resolution = np.array([feature.resolution for feature in schema.temporal])
+        self.step = np.array([VARIABLES[name].step for name in names])
         self.typical = np.array([VARIABLES[name].typical for name in names])
         self.decoys, self.early, self.anchored = decoys, early, anchored
 
@@ -73,9 +73,11 @@ class Chart:
         stay, variable, step = np.nonzero(np.isfinite(values))
         true, minute = values[stay, variable, step], last[stay, variable, step]
         twice = rng.random(len(true)) < 0.1  # two items at the same minute, whose mean is the truth
-        d = np.where(twice, apart(rng, true, self.low[variable], self.high[variable], self.resolution[variable]), 0)
-        final = _rows(stay, variable, 60 * step + minute, np.round(true - d, 1))
-        second = replace(final, value=np.round(true + d, 1))[twice]
+        # Two values beside a third have it as their mean only up to rounding; so both are the third.
+        differ = twice & (np.round(true, 1) == true)
+        d = np.where(differ, apart(rng, true, self.low[variable], self.high[variable], self.step[variable]), 0)
+        final = _rows(stay, variable, 60 * step + minute, np.round(true - d, 2))
+        second = replace(final, value=np.round(true + d, 2))[twice]
         count = rng.choice(4, p=[0.5, 0.3, 0.15, 0.05], size=len(true)) * (minute > 0)
         of = np.repeat(np.arange(len(true)), count)
         before = (rng.random(len(of)) * minute[of]).astype(np.int64)
@@ -121,7 +123,7 @@ class Chart:
         return _rows(stay, variable, np.zeros_like(stay), self._near(rng, variable, values[stay, variable, 0]))
 
     def _near(self, rng: np.random.Generator, variable: Array, value: Floats) -> Floats:
-        return near(rng, value, self.low[variable], self.high[variable], self.resolution[variable])
+        return near(rng, value, self.low[variable], self.high[variable], self.step[variable])
 
 
 def _rows(stay: Array, variable: Array, minute: Array, value: Floats, kind: Array | int = VALID) -> Rows:
@@ -137,25 +139,28 @@ class Catalogue:
         self.items = [item for source in sources for item in source]
         rank = {name: v for v, name in enumerate(names)}
         self.other = len(rank)
-        members: dict[tuple[int, int], list[int]] = {}
+        members: dict[tuple[int, int, int], list[int]] = {}
         for position, (s, item) in enumerate((s, item) for s, source in enumerate(sources) for item in source):
             v = self.other if item.id in left_out else rank.get(item.variable or "", self.other)
-            members.setdefault((s, v), []).append(position)
-        self.count = np.zeros((len(sources), self.other + 1), np.int64)
+            for line in (0, 1) if item.line is None else (int(item.line),):
+                members.setdefault((s, line, v), []).append(position)
+        self.count = np.zeros((len(sources), 2, self.other + 1), np.int64)
         self.choices = np.zeros((*self.count.shape, max(map(len, members.values()))), np.int64)
-        for (s, v), positions in members.items():
-            self.count[s, v] = len(positions)
-            self.choices[s, v, : len(positions)] = positions
+        for place, positions in members.items():
+            self.count[place] = len(positions)
+            self.choices[place][: len(positions)] = positions
         self.id = np.array([item.id for item in self.items])
         self.fahrenheit = np.array([item.fahrenheit for item in self.items])
         self.artefacts = np.array([item.artefacts for item in self.items])
         self.number = np.array([VARIABLES[i.variable].typical if i.variable else i.number for i in self.items])
 
-    def columns(self, rng: np.random.Generator, rows: Rows, source: Array) -> dict[str, Any]:
-        """itemid, value, valuenum and valueuom of each row; `source` is that of the row's stay."""
+    def columns(self, rng: np.random.Generator, rows: Rows, source: Array, line: Array) -> dict[str, Any]:
+        """itemid, value, valuenum and valueuom of each row; `source` and `line` (S, L) are those of the stays."""
         size = len(rows.stay)
-        pick = (rng.random(size) * self.count[source, rows.variable]).astype(np.int64)
-        item = self.choices[source, rows.variable, pick]
+        step = np.clip(rows.minute // 60, 0, line.shape[1] - 1)
+        place = source[rows.stay], line[rows.stay, step].astype(np.int64), rows.variable
+        pick = (rng.random(size) * self.count[place]).astype(np.int64)
+        item = self.choices[(*place, pick)]
         number = np.where(rows.variable == self.other, self.number[item], rows.value)
         number = np.where(self.fahrenheit[item], np.round(number * 1.8 + 32, 1), number)
         number = np.where(rows.kind == ARTEFACT, self.artefacts[item, rng.integers(4, size=size)], number)

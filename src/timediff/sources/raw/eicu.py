@@ -40,7 +40,8 @@ def write(folder: Path, stays: int, seed: int, progress: Progress) -> Cohort:
     rng = np.random.default_rng([seed, stays, 5])
     rules = (SHORT, UNMEASURED, NO_OUTCOME)
     grid = {"steps": STEPS, "steps_per_hour": 60 // MINUTES, "within": STEPS}
-    found = plan(rng, stays, rules, HOURS, WILD, **grid, seed=seed, first_id=141_001)
+    # The monitor's table has the pressures of a line; those of a cuff stand in another one.
+    found = plan(rng, stays, rules, HOURS, WILD, **grid, line_only=["mbp"], seed=seed, first_id=141_001)
     patients = found.patient.max() + 1
     hospitals = 50 + rng.permutation(60)[: max(2, min(40, patients // 10))]
     hospital = rng.choice(hospitals, patients)

@@ -34,6 +34,8 @@ def write(folder: Path, stays: int, seed: int, progress: Progress) -> Cohort:
     subject = numbers(rng, 10_001, found.patient.max() + 1)
     hadm = numbers(rng, 100_001, found.admission.max() + 1)
     source = rng.permutation(len(found)) % 2
+    mean = found.values[:, list(VARIABLES).index("mbp")]
+    mean[source == 1] = np.round(mean[source == 1])  # the newer system takes the mean of a cuff from its monitor
     _write_people(rng, folder, found, subject, hadm)
     _write_stays(rng, folder, found, subject, hadm, source)
     _write_items(folder)
@@ -143,13 +145,14 @@ def _write_chart(
     row_id = 1
     with csv_gz(folder / "CHARTEVENTS.csv.gz") as append:
         for start in range(0, len(found), charting.STAYS):
-            rows = chart.rows(rng, found.values[start : start + charting.STAYS])
+            block = slice(start, start + charting.STAYS)
+            rows = chart.rows(rng, found.values[block])
             stay, size = rows.stay + start, len(rows.stay)
             modern = source[stay] == 1
             kind = np.where((rows.kind == ERROR) & ~modern, ARTEFACT, rows.kind)  # the older system marks no errors
             rows = replace(rows, kind=kind)
             charted = origin[stay] + 60 * rows.minute
-            measured = catalogue.columns(rng, rows, source[stay])
+            measured = catalogue.columns(rng, rows, source[block], found.line[block])
             columns = {
                 "row_id": np.arange(row_id, row_id + size),
                 "subject_id": subject[found.patient[stay]],

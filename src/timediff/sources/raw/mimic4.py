@@ -124,10 +124,11 @@ def _write_chart(
     origin = -(-found.intime // 60) * 60  # charts are kept in whole minutes: the first one that is not before intime
     with csv_gz(folder / "chartevents.csv.gz") as append:
         for start in range(0, len(found), charting.STAYS):
-            rows = chart.rows(rng, found.values[start : start + charting.STAYS])
+            block = slice(start, start + charting.STAYS)
+            rows = chart.rows(rng, found.values[block])
             stay, size = rows.stay + start, len(rows.stay)
             charted = origin[stay] + 60 * rows.minute
-            measured = catalogue.columns(rng, rows, np.zeros(size, np.int64))
+            measured = catalogue.columns(rng, rows, np.zeros(charting.STAYS, np.int64), found.line[block])
             columns = {
                 "subject_id": subject[found.patient[stay]],
                 "hadm_id": hadm[found.admission[stay]],

@@ -1,6 +1,6 @@
 """Who lies in a simulated database: stays, admissions and patients, with stays that each rule of extraction drops."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
 from timediff.data.schema import Feature, Schema
-from timediff.sources.simulated import simulate
+from timediff.sources.simulated import simulate_with_lines
 
 SHORT, YOUNG, UNMEASURED, NO_OUTCOME = "too short", "too young", "no measurement", "no outcome"
 HOUR, DAY = 3600, 86400
@@ -34,6 +34,7 @@ class Stays:
     sex: Array
     died: Array
     values: Floats  # (M, V, L), NaN = not measured
+    line: Array  # (M, L), whether an arterial line measures the pressures
 
     def __len__(self) -> int:
         return len(self.rule)
@@ -74,6 +75,7 @@ def plan(
     *,
     steps: int,
     steps_per_hour: int = 1,
+    line_only: Collection[str] = (),  # vital signs that nothing but an arterial line measures
     within: int,  # something is measured in the first so many steps, unless a lack of it is what drops the stay
     seed: int,
     first_id: int,
@@ -82,7 +84,9 @@ def plan(
     each = max(1, round(wanted / 10 / len(rules)))
     total = wanted + each * len(rules)
     rule = rng.permutation(np.repeat(np.array(["", *rules]), [wanted] + [each] * len(rules)))
-    base = simulate(total, steps=steps, steps_per_hour=steps_per_hour, seed=seed)
+    base, line = simulate_with_lines(total, steps=steps, steps_per_hour=steps_per_hour, seed=seed)
+    for name in line_only:
+        base.series[name][~line] = np.nan
     values = np.stack([_with_extremes(rng, base.series[name], *ends) for name, ends in extremes.items()], axis=1)
     bare = ~np.isfinite(values[:, :, :within]).any(axis=(1, 2))
     values[bare, 0, 0] = 80
@@ -110,6 +114,7 @@ def plan(
         sex=base.static["sex"].astype(np.int64),
         died=base.static["died"].astype(bool),
         values=values,
+        line=line,
     )
     return _returning(rng, stays)
 
