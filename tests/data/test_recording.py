@@ -21,6 +21,7 @@ from timediff.data.schema import Feature, Schema
 from timediff.errors import Problems
 from timediff.settings.resolve import resolve
 from timediff.settings.training import CodecSettings
+from timediff.sources.simulated import simulate
 
 SETTINGS = CodecSettings(scale="quantile", fill="carry", recording=True)
 MEAN = "({a} + 2 · {b}) / 3"
@@ -119,6 +120,14 @@ def test_a_relation_is_found_and_decides_the_class(cohort: Cohort, codec: Codec)
     derived = found == mean.classes.index("derived")
     assert derived[~whole_stays][known[~whole_stays]].mean() > 0.99
     assert derived[whole_stays][known[whole_stays]].mean() < 0.01  # although the relation holds there by chance
+
+
+def test_the_cuff_of_the_simulated_icu_is_found() -> None:
+    """All its mean pressures are thirds, as recorded: a relation must hold to the last digit, not to a third."""
+    codec = Codec.fit(simulate(400, steps=24, seed=0), SETTINGS)
+    derived = recording(codec, "mbp").derived
+    assert derived is not None
+    assert derived.words == "mbp = (sbp + 2 · dbp) / 3"
 
 
 def test_of_two_features_that_equal_each_other_one_is_derived() -> None:

@@ -13,7 +13,7 @@ from itertools import permutations
 import numpy as np
 
 from timediff.data.arrays import Floats
-from timediff.data.lattices import NEARLY_ALL, lattices, on_lattice
+from timediff.data.lattices import NEARLY_ALL, ROUNDED, lattices, on_lattice
 
 SAME = "{a}"
 FORMS: Mapping[str, Callable[[Floats, Floats], Floats]] = {
@@ -108,13 +108,15 @@ def _sampled(columns: Columns, rng: np.random.Generator) -> Columns:
 
 
 def _tolerance(values: Floats) -> float:
-    """Half of the step of the lattice that nearly all values keep to; of none, a millionth of their deviation."""
+    """Half of the step of the lattice that nearly all values keep to, as it is recorded; of none, a millionth of their
+    deviation.
+    """
     known = values[~np.isnan(values)]
     if len(known) == 0:
         return 0.0
     finest = lattices(known)[-1:]
     if finest and on_lattice(known, finest[0]).mean() >= NEARLY_ALL:
-        return 0.51 * finest[0]
+        return 0.51 * (0.01 if finest[0] in ROUNDED else finest[0])
     return 1e-6 * float(known.std())
 
 
