@@ -157,7 +157,8 @@ def test_mistakes_come_whole_from_another_process(mistakes: list[str]) -> None:
 def test_a_process_has_its_own_settings_and_begins_with_its_own_defaults() -> None:
     settings = resolve("fast")
     assert (settings.diffusion.process, settings.diffusion.joint) == ("cascade", True)
-    changes = {"diffusion.process": "ddpm", "sampling.sampler": "ddim", "codec.scale": "training"}
+    changes = {"diffusion.process": "ddpm", "sampling.sampler": "ddim"}
+    changes |= {"codec.scale": "training", "codec.recording": False}
     other = resolve("fast", assignments=changes)
     assert other.diffusion == TimeDiffSettings().diffusion
     with pytest.raises(TimeDiffError, match=r"no setting diffusion\.schedule"):
