@@ -41,6 +41,7 @@ def test_no_leak_ends_with_zero(run: Run, cohorts: Path, tmp_path: Path) -> None
     code, out, _ = run(*command(cohorts, tmp_path / "out", "honest=fresh"))
     assert code == 0
     assert "exit code" not in out
+    assert "Whom could it expose? not shown. No exact copies or near copies beyond chance were found; whether" in out
 
 
 def test_help_says_so(run: Run) -> None:
