@@ -11,13 +11,17 @@ floors. They are shown beside the verdict.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from timediff.evaluation.metrics.near_copies import FALSE_ALARMS
 from timediff.evaluation.results import Results
 from timediff.evaluation.score import Score
 from timediff.evaluation.single_stays import COPIES
 from timediff.report.meanings import EXPOSES, LOOKS, USEFUL, classifier, families, meaning
+
+if TYPE_CHECKING:
+    from timediff.evaluation.audit import Audit
+    from timediff.report.audit_verdicts import AuditVerdict
 
 Grade = Literal["good", "not shown", "with care", "too few to say", "poor", "not measured"]
 GRADES: tuple[Grade, ...] = ("good", "not shown", "with care", "too few to say", "poor")  # from best to worst
@@ -85,7 +89,8 @@ RULES = {
         f"{1 / FALSE_ALARMS:,.0f} for near copies); not shown: there are none, and whether single patients can be "
         f"recognised is a question for timediff audit. Too few to say: fewer than {FEWEST_STAYS} unseen stays, or "
         f"near copies among more than {HIDEABLE:.0%} of the stays could pass for chance. With care: exact or near "
-        "copies were not looked for. NNAA, MIR and other averages over distances decide nothing. An attack of another "
+        "copies were not looked for. Where an audit of the cohort was given, its verdict is the answer, unless there "
+        "are copies. NNAA, MIR and other averages over distances decide nothing. An attack of another "
         f"package decides as well: signs of a leak where it is further above the floor than {LEAK_CARE:g} and its "
         f"interval beyond the floor's; no sign of a leak within {LEAK_GOOD:g} of the floor (within {LEAK_CARE:g} where "
         f"the intervals overlap); too few to say where its interval reaches more than {LEAK_UNSURE:g} above the floor; "
@@ -97,12 +102,17 @@ RULES = {
 def verdicts(results: Results, generator: str) -> list[Verdict]:
     """One verdict a question, in the order of the page."""
     overall = _overall(results, generator)
-    return [looks_real(overall), useful(overall), exposes(overall, held_out=_held_out(results))]
+    return [looks_real(overall), useful(overall), _exposes(results, generator)]
 
 
 def leaks(results: Results) -> list[str]:
     """The generators whose cohorts show signs of a leak."""
-    return [name for name in results.generators if exposes(_overall(results, name)).grade == "poor"]
+    return [name for name in results.generators if _exposes(results, name).grade == "poor"]
+
+
+def _exposes(results: Results, generator: str) -> Verdict:
+    overall, audit = _overall(results, generator), results.audits.get(generator)
+    return exposes(overall, held_out=_held_out(results), audit=audit)
 
 
 def _overall(results: Results, generator: str) -> list[Score]:
@@ -244,15 +254,15 @@ def _forecasts(scores: Sequence[Score]) -> Verdict:
     return decided(USEFUL, [Reason(grade, numbers)], limits)
 
 
-def exposes(scores: Sequence[Score], *, held_out: int | None = None) -> Verdict:
-    """By copies, and by attacks of other packages; averages over distances are shown and decide nothing."""
+def exposes(scores: Sequence[Score], *, held_out: int | None = None, audit: "Audit | None" = None) -> Verdict:
+    """By copies, attacks of other packages and an audit; averages over distances are shown and decide nothing."""
     attacks = _attacks(scores)
     risks = [s for metric, what in attacks for s in _known(scores, metric, what)]
     risks.sort(key=lambda s: (GRADES.index(_leak(s).grade), s.value - _floor(s)), reverse=True)
     looked = [s for metric in COPIES for s in _known(scores, metric, "share")]
     copied = [s for s in looked if s.excess() > 0]
     averages = (_averages(scores), _collapsed(scores))
-    if not (risks or looked):
+    if not (risks or looked or audit):
         notes = [s.note for metric in COPIES for s in _all(scores, metric, "share") if s.note]
         missing = f"It was not measured whether there are {' or '.join(COPIES.values())} of training stays."
         return Verdict(EXPOSES, "not measured", tuple(filter(None, (missing, *notes[:1], *averages))))
@@ -260,29 +270,48 @@ def exposes(scores: Sequence[Score], *, held_out: int | None = None) -> Verdict:
     reasons += map(_leak, risks[:1])
     absent = [meaning(Score(m, w, 0)).title for m, w in attacks if not _known(scores, m, w)]
     absent += [meaning(Score(m, "share", 0)).title for m in COPIES if not _known(scores, m, "share")]
-    if absent:
-        reasons.append(Reason("with care", f"Not measured: {', '.join(absent)}."))
-    reasons += filter(None, (_few_stays(held_out), *map(_could_hide, looked)))
+    unmeasured = f"Not measured: {', '.join(absent)}." if absent else ""
+    if audit is None:  # whose attacks have planted copies to find, and say whether they did
+        reasons += [Reason("with care", unmeasured)] if absent else []
+        reasons += filter(None, (_few_stays(held_out), *map(_could_hide, looked)))
     none = f"No {' or '.join(COPIES[s.metric] for s in looked)} beyond chance were found" if looked else ""
-    if none and not (copied or risks):
+    answer = None if audit is None else _audited(audit)
+    if answer is not None:
+        reasons.append(Reason(AUDITED[answer.word], f"Audit: {answer.sentences[0]}"))
+    elif none and not (copied or risks):
         reasons.append(Reason("not shown", f"{none}; {AUDIT}."))
     more = "; ".join(f"{meaning(s).title} {_number(s.value)} (real stays {_number(s.floor)})" for s in risks[1:])
     return decided(
         EXPOSES,
         reasons,
         _capital(f"{more}.") if more else "",
-        f"{none}." if none and risks and not copied else "",
+        *(answer.sentences[1:] if answer else ()),
+        f"{none}." if none and (risks or answer) and not copied else "",
+        unmeasured if answer else "",
         *averages,
         "These tests can miss a leak about a few patients, and they prove no anonymity.",
     )
 
 
 AUDIT = "whether single patients can be recognised is a question for timediff audit, which was not made"
+AUDITED: dict[str, Grade] = {
+    "signs of a leak": "poor",
+    "with care": "with care",
+    "no sign of a leak": "good",
+    "not shown": "not shown",
+    "not attacked": "not shown",
+}
 COPIED = {
     "copies": "{} of the synthetic stays are exact copies of training stays ({}).",
     "near_copies": "{} of the synthetic stays are near copies: they lie closer to one training stay than real stays do "
     "({}).",
 }
+
+
+def _audited(audit: "Audit") -> "AuditVerdict":
+    from timediff.report.audit_verdicts import cohort_verdict  # needs PyTorch, which a report without an audit does not
+
+    return cohort_verdict(audit)
 
 
 def _chance(score: Score) -> str:
@@ -307,9 +336,7 @@ def _few_stays(held_out: int | None) -> Reason | None:
 def _averages(scores: Sequence[Score]) -> str:
     """The paper's numbers beside their floors; empty where none was measured."""
     known = [s for metric, what in AVERAGES for s in _known(scores, metric, what)]
-    said = "; ".join(
-        f"{meaning(s).title} {_number(s.value)}{_interval(s.low, s.high)}, real stays {_number(s.floor)}" for s in known
-    )
+    said = "; ".join(f"{meaning(s).title} {_number(s.value)} (real stays {_number(s.floor)})" for s in known)
     return f"NNAA and MIR are averages over distances and decide nothing: {said}." if said else ""
 
 
