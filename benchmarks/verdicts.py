@@ -2,7 +2,7 @@
 
     python benchmarks/verdicts.py COHORT [--pairs 20] [--faults 5] [--stays 600] [--repetitions 1] [--jobs 1]
                                   [--out FILE]
-    python benchmarks/verdicts.py COHORT --pairs 200 --faults 0 --metrics copies near_copies nnaa mir   # soon done
+    python benchmarks/verdicts.py COHORT --pairs 200 --faults 0 --metrics copies near_copies   # soon done
 
 With --jobs so many processes share the pairs, each with its part of the cores. Each pair takes three disjoint sets of
 --stays patients at random: one to train on, one held out, and one that stands in for a synthetic cohort, as it is and,
@@ -37,7 +37,8 @@ from timediff.report.verdicts import verdicts
 
 NOTHING = "nothing (real stays)"
 METRICS = ("copies", "near_copies", "nnaa", "mir", "discriminative", "tstr")
-BEST, WORST = ("good", "no sign of a leak"), ("poor", "signs of a leak")
+# Without an attack the best word of the third question is "not shown".
+BEST, WORST = ("good", "not shown", "no sign of a leak"), ("poor", "signs of a leak")
 
 
 def copied(train: Cohort, cohort: Cohort, fraction: float, noise: float, rng: np.random.Generator) -> Cohort:

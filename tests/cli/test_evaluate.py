@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from helpers.command_line import Run
+from timediff.cli.check import check
 from timediff.evaluation.results import Results
 from timediff.sources.simulated import simulate
 
@@ -41,6 +42,23 @@ def test_no_leak_ends_with_zero(run: Run, cohorts: Path, tmp_path: Path) -> None
     code, out, _ = run(*command(cohorts, tmp_path / "out", "honest=fresh"))
     assert code == 0
     assert "exit code" not in out
+    assert "Whom could it expose? not shown. No exact copies or near copies beyond chance were found; whether" in out
+
+
+def test_an_audit_of_the_cohort_answers_the_third_question(run: Run, cohorts: Path, tmp_path: Path) -> None:
+    for name in ("train", "fresh"):
+        real = [str(cohorts / "train"), str(cohorts / "test"), str(tmp_path / f"audit-{name}")]
+        run("audit", *real, "--synthetic", str(cohorts / name), "--attack", "distance", "--no-power")
+    asked = command(cohorts, tmp_path / "out", "honest=fresh")
+    code, out, _ = run(*asked, f"--audit={tmp_path / 'audit-fresh'}")
+    assert code == 0
+    assert "Whom could it expose? not shown. Audit: None of 1 attacks does better than chance" in out
+    assert check(tmp_path / "out").intact
+    asked = command(cohorts, tmp_path / "other", "honest=fresh")
+    code, _, err = run(*asked, f"--audit={tmp_path / 'audit-train'}")
+    assert code == 2
+    assert "of no synthetic cohort that is evaluated here" in " ".join(err.split())
+    assert not (tmp_path / "other").exists()
 
 
 def test_help_says_so(run: Run) -> None:

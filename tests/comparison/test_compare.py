@@ -28,7 +28,7 @@ from timediff.generators.registry import GENERATORS
 from timediff.runtime.progress import silent
 from timediff.runtime.registry import PLUGINS
 
-CHOSEN = ["copies", "nnaa"]
+CHOSEN = ["copies", "near_copies", "nnaa"]
 ODD = "né_[1]%&<b>"  # the name of a row
 SETTINGS = {"training.steps": 6, "model.hidden": 4, "training.batch": 16, "training.checkpoint_every": 2}
 COMMAND = [

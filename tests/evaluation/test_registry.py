@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from helpers import foreign_attack
 from timediff.cli.commands import app
 from timediff.errors import TimeDiffError
 from timediff.evaluation.case import Case
@@ -116,16 +117,16 @@ def test_no_metric_takes_the_name_of_another():
 
 
 def test_an_attack_of_another_package_counts_for_the_verdict():
-    attack = metric("attack", "private", numbers={"auc": Meaning("my attack", no_leak=0.5)})(lambda given: [])
-    safe = [("nnaa", "nearer_training", 0.5), ("nnaa", "nnaa", 0.0), ("mir", "auc", 0.5)]
-    safe += [("copies", "share", 0.0), ("near_copies", "share", 0.0)]
-    ours = [Score(name, what, value, floor=value) for name, what, value in safe]
-    try:
-        assert exposes(ours).grade == "good"  # it was not asked for, and is not missed
-        assert exposes([*ours, Score(attack.name, "auc", 0.5, floor=0.5)]).grade == "good"
-        assert exposes([*ours, Score(attack.name, "auc", 0.7, floor=0.5)]).grade == "poor"
-    finally:
-        METRICS._parts.pop("attack")
+    ours = [Score(name, "share", 0.0, floor=0.0) for name in ("copies", "near_copies")]
+    with foreign_attack.installed():
+        assert exposes(ours).grade == "not shown"  # it was not asked for, and is not missed
+        assert exposes([*ours, foreign_attack.found(0.5)]).grade == "good"
+        assert exposes([*ours, foreign_attack.found(0.7)]).grade == "poor"
+
+
+def test_averages_over_distances_are_no_attacks():
+    ours = [(name, what, says.no_leak) for name in HOMES for what, says in METRICS(name).numbers.items()]
+    assert {no_leak for *_, no_leak in ours} == {None}
 
 
 @pytest.mark.parametrize("name", HOMES)

@@ -6,6 +6,7 @@ import math
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helpers.foreign_attack import NAME, installed
 from helpers.pages import Elements
 from timediff.data.cohort import Cohort
 from timediff.data.describe import distribution
@@ -30,6 +32,13 @@ from timediff.report.meanings import ASKED, QUESTIONS, families, meaning
 from timediff.report.score_tables import number
 from timediff.report.verdicts import RULES, exposes, looks_real, useful, verdicts
 from timediff.sources.simulated import simulate
+
+
+@pytest.fixture(scope="module")
+def foreign_attack() -> Iterator[None]:
+    with installed():
+        yield
+
 
 HOSTILE = "<script>alert(1)</script>"
 GENERATORS = ("timediff", HOSTILE)
@@ -296,16 +305,26 @@ def test_numbers_have_three_digits_and_a_true_minus() -> None:
 def test_the_better_and_the_worse_generator_are_told_apart(results: Results) -> None:
     good, poor = (verdicts(results, name) for name in GENERATORS)
     assert [v.question for v in good] == list(QUESTIONS)
-    assert [v.grade for v in good] == ["good"] * 3
+    assert [v.grade for v in good] == ["good", "good", "not shown"]  # never "good" for those whose data it is
     assert [v.grade for v in poor] == ["poor"] * 3
-    assert good[2].word == "no sign of a leak"  # never "good" for those whose data it is
+    assert poor[2].word == "signs of a leak"
     assert any("no anonymity" in " ".join(sentence.split()) for sentence in good[2].sentences)
+
+
+def test_the_page_says_not_shown_and_why(results: Results, tmp_path: Path) -> None:
+    write_report(tmp_path / "page.html", replace(results, figures=()))
+    card = (tmp_path / "page.html").read_text().split("<h3>Whom could it expose?</h3>")[1].split("</div>")[0]
+    assert card.count('<span class="grade few">not shown</span>') == 1
+    assert card.count('<span class="grade poor">signs of a leak</span>') == 1
+    assert "is a question for timediff audit, which was not made.</p>" in card
+    assert card.count("NNAA and MIR are averages over distances and decide nothing: ") == 2
 
 
 ORDER = ("good", "with care", "poor")
 SHARE = st.floats(0, 0.5)
 
 
+@pytest.mark.usefixtures("foreign_attack")
 @given(SHARE, SHARE, SHARE)
 def test_a_worse_number_never_gets_a_better_grade(one: float, other: float, floor: float) -> None:
     low, high = sorted((one, other))
@@ -320,10 +339,9 @@ def test_a_worse_number_never_gets_a_better_grade(one: float, other: float, floo
 
 
 def safe() -> list[Score]:
-    """Five numbers without a sign of a leak."""
-    risks = [("nnaa", "nearer_training", 0.5), ("nnaa", "nnaa", 0.0), ("mir", "auc", 0.5)]
-    copies = [("copies", "share", 0.0), ("near_copies", "share", 0.0)]
-    return [Score(metric, what, value, floor=value) for metric, what, value in (*risks, *copies)]
+    """Three numbers without a sign of a leak, the first of another package's attack."""
+    numbers = [(NAME, "auc", 0.5), ("copies", "share", 0.0), ("near_copies", "share", 0.0)]
+    return [Score(metric, what, value, floor=value) for metric, what, value in numbers]
 
 
 def test_looks_compare_with_the_floor_on_both_sides_of_guessing() -> None:
@@ -361,7 +379,8 @@ def test_without_an_outcome_forecasts_say_whether_it_is_useful() -> None:
     assert useful([Score("predictive", "error", 0.1, classifier="vector")]).grade == "not measured"
 
 
-@pytest.mark.parametrize("place", range(5))
+@pytest.mark.usefixtures("foreign_attack")
+@pytest.mark.parametrize("place", range(3))
 def test_each_sign_of_a_leak_is_enough(place: int) -> None:
     known = safe()
     assert exposes(known).grade == "good"
@@ -369,36 +388,36 @@ def test_each_sign_of_a_leak_is_enough(place: int) -> None:
     assert exposes(known).grade == "poor"
 
 
-@pytest.mark.parametrize("place", range(3))
+@pytest.mark.usefixtures("foreign_attack")
 @pytest.mark.parametrize(
     ("excess", "grade"), [(0.019, "good"), (0.021, "with care"), (0.049, "with care"), (0.051, "poor")]
 )
-def test_the_limits_of_the_privacy_verdict(place: int, excess: float, grade: str) -> None:
+def test_the_limits_of_an_attack(excess: float, grade: str) -> None:
     """.02 and .05 above the floor, which may itself lie above what no leak gives."""
     for floor in (0.0, 0.03):
-        known = safe()
-        ideal = known[place].value
-        known[place] = replace(known[place], value=ideal + floor + excess, floor=ideal + floor)
-        assert exposes(known).grade == grade
+        attack, *copies = safe()
+        attack = replace(attack, value=0.5 + floor + excess, floor=0.5 + floor)
+        assert exposes([attack, *copies]).grade == grade
 
 
-@pytest.mark.parametrize("place", range(3))
-def test_an_interval_that_reaches_the_floor_is_no_sure_sign_of_a_leak(place: int) -> None:
+@pytest.mark.usefixtures("foreign_attack")
+def test_an_interval_that_reaches_the_floor_is_no_sure_sign_of_a_leak() -> None:
     for excess, grade in ((0.049, "good"), (0.051, "with care")):
-        known = safe()
-        value = known[place].value
-        known[place] = replace(known[place], value=value + excess, low=value - 0.01, high=value + 0.09)
-        assert exposes(known).grade == grade
+        attack, *copies = safe()
+        attack = replace(attack, value=0.5 + excess, low=0.49, high=0.59)
+        assert exposes([attack, *copies]).grade == grade
 
 
-@pytest.mark.parametrize("place", range(5))
+@pytest.mark.usefixtures("foreign_attack")
+@pytest.mark.parametrize("place", range(3))
 def test_what_was_not_measured_is_no_good_news(place: int) -> None:
     known = safe()
     known[place] = replace(known[place], value=math.nan)
     assert exposes(known).grade == "with care"
-    assert exposes(safe()[3:]).grade == "not measured"  # no copies alone says little
+    assert exposes(safe()[1:]).grade == "not shown"  # no copies alone says little
 
 
+@pytest.mark.usefixtures("foreign_attack")
 def test_too_few_stays_cannot_rule_a_leak_out() -> None:
     known = [replace(s, low=s.value - 0.2, high=s.value + 0.2) for s in safe()]
     verdict = exposes(known)
@@ -407,8 +426,8 @@ def test_too_few_stays_cannot_rule_a_leak_out() -> None:
 
 
 def test_copies_as_frequent_as_among_unseen_stays_are_no_leak() -> None:
-    known = [*safe()[:3], Score("copies", "share", 0.3, floor=0.3), safe()[4]]
-    assert exposes(known).grade == "good"
+    known = [Score("copies", "share", 0.3, floor=0.3), safe()[2]]
+    assert exposes(known).grade == "not shown"
 
 
 def test_figures_are_plain_and_their_files_safe(results: Results) -> None:

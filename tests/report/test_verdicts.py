@@ -3,12 +3,14 @@
 import io
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from rich.console import Console
 
+from helpers.foreign_attack import found, installed
 from timediff.data.cohort import Cohort
 from timediff.evaluation.evaluate import evaluate
 from timediff.evaluation.metrics.tstr import events
@@ -16,16 +18,45 @@ from timediff.evaluation.results import Results
 from timediff.evaluation.score import Score
 from timediff.report.evaluation_page import write_report
 from timediff.report.summary import scores_table, verdict_lines
-from timediff.report.verdicts import FEWEST_EVENTS, RULES, Verdict, exposes, leaks, looks_real, useful
+from timediff.report.verdicts import (
+    AVERAGES,
+    FEWEST_EVENTS,
+    FEWEST_STAYS,
+    RULES,
+    Verdict,
+    exposes,
+    leaks,
+    looks_real,
+    useful,
+    verdicts,
+)
 from timediff.sources.simulated import simulate
 
 
-def safe() -> list[Score]:
-    """Without a sign of a leak."""
-    risks = [("nnaa", "nearer_training", 0.5), ("nnaa", "nnaa", 0.0), ("mir", "auc", 0.5)]
-    found = [Score(m, w, v, n=500, low=v - 0.02, high=v + 0.02, floor=v, floor_high=v + 0.02) for m, w, v in risks]
+@pytest.fixture(scope="module", autouse=True)
+def foreign_attack() -> Iterator[None]:
+    with installed():
+        yield
+
+
+def averages(worse: float = 0.0) -> list[Score]:
+    """NNAA and MIR, so far above their floors, and surely so."""
+    ideal = {("nnaa", "nnaa"): 0.0}
+    return [
+        Score(m, w, v + worse, n=500, low=v + worse - 0.02, high=v + worse + 0.02, floor=v, floor_high=v + 0.02)
+        for m, w in AVERAGES
+        for v in [ideal.get((m, w), 0.5)]
+    ]
+
+
+def no_copies() -> list[Score]:
     near = Score("near_copies", "share", 0.003, n=400, floor=0.002, floor_low=0.0, floor_high=0.03)
-    return [*found, Score("copies", "share", 0.0, n=400, floor=0.0), near]
+    return [Score("copies", "share", 0.0, n=400, floor=0.0), near]
+
+
+def safe() -> list[Score]:
+    """Without copies, and an attack that finds nothing."""
+    return [*no_copies(), found(), *averages()]
 
 
 def result(*scores: Score) -> Results:
@@ -51,15 +82,14 @@ def auc(value: float, half: float = 0.01, classifier: str = "strong", **about: o
 
 
 def deciding(place: int) -> tuple[Verdict, str]:
-    """The verdict where one of five numbers is bad, and what its first sentence must name."""
+    """The verdict where one of three numbers is bad, and what its first sentence must name."""
     known = safe()
     bad = known[place].value + 0.3
     known[place] = replace(known[place], value=bad, low=bad - 0.02, high=bad + 0.02)
-    words = ["Nearer to training: 0.800", "NNAA risk: 0.300", "Attack's AUC: 0.800", "30.00% ", "30.30% "][place]
-    return exposes(known), words
+    return exposes(known), ["30.00% ", "30.30% ", "Foreign attack: 0.800"][place]
 
 
-@pytest.mark.parametrize("place", range(5))
+@pytest.mark.parametrize("place", range(3))
 def test_the_first_sentence_is_the_number_that_decided(place: int) -> None:
     verdict, words = deciding(place)
     assert verdict.grade == "poor"
@@ -67,11 +97,11 @@ def test_the_first_sentence_is_the_number_that_decided(place: int) -> None:
 
 
 def test_it_has_the_value_the_floor_and_the_limit() -> None:
-    assert deciding(0)[0].sentences[0] == (
-        "Nearer to training: 0.800 (95 % interval 0.780 to 0.820); real stays 0.500: "
+    assert deciding(2)[0].sentences[0] == (
+        "Foreign attack: 0.800 (95 % interval 0.780 to 0.820); real stays 0.500: "
         "0.300 above the floor, more than the limit of 0.05."
     )
-    assert deciding(4)[0].sentences[0] == (
+    assert deciding(1)[0].sentences[0] == (
         "30.30% of the synthetic stays are near copies: they lie closer to one training stay than real stays do "
         "(real stays: 0.20%; chance explains at most 3.00%)."
     )
@@ -96,16 +126,82 @@ def test_the_terminal_shows_the_same_reason() -> None:
     assert "copies" not in line  # of which there are none more than usual
 
 
-def test_a_good_verdict_says_what_came_closest_to_the_limit() -> None:
+def test_a_good_verdict_says_which_attack_came_closest_to_the_limit() -> None:
     known = safe()
-    known[1] = replace(known[1], value=0.015)
-    assert exposes(known).sentences[0].startswith("NNAA risk: 0.015")
-    assert exposes(known).grade == "good"
+    known[2] = replace(known[2], value=0.515)
+    verdict = exposes(known)
+    assert (verdict.grade, verdict.word) == ("good", "no sign of a leak")
+    assert verdict.sentences[0].startswith("Foreign attack: 0.515")
+    assert verdict.sentences[1] == "No exact copies or near copies beyond chance were found."
 
 
-def test_what_was_not_measured_is_the_reason_where_it_decides() -> None:
-    verdict = exposes(safe()[:4])
-    assert (verdict.grade, verdict.sentences[0]) == ("with care", "Not measured: near copies.")
+@pytest.mark.parametrize(("place", "absent"), [(0, "copies"), (1, "near copies")])
+@pytest.mark.parametrize("more", [[], averages(), [found()], [found(), *averages()]])
+def test_what_was_not_measured_is_the_reason_where_it_decides(place: int, absent: str, more: list[Score]) -> None:
+    known = no_copies()
+    for left in ([known[1 - place]], [known[1 - place], replace(known[place], value=math.nan)]):
+        verdict = exposes([*left, *more])
+        assert (verdict.grade, verdict.sentences[0]) == ("with care", f"Not measured: {absent}.")
+
+
+# Without an attack
+
+
+def test_no_copies_show_nothing_and_it_says_who_asks_further() -> None:
+    for known in (no_copies(), [*no_copies(), *averages()], [*averages(), *no_copies()]):
+        verdict = exposes(known)
+        assert verdict.grade == verdict.word == "not shown"
+        assert verdict.sentences[0] == (
+            "No exact copies or near copies beyond chance were found; whether single patients can be recognised is a "
+            "question for timediff audit, which was not made."
+        )
+
+
+def test_averages_over_distances_are_shown_with_their_floors() -> None:
+    assert exposes([*no_copies(), *averages(0.3)]).sentences[1] == (
+        "NNAA and MIR are averages over distances and decide nothing: NNAA risk 0.300 (real stays 0.000); nearer to "
+        "training 0.800 (real stays 0.500); attack's AUC 0.800 (real stays 0.500)."
+    )
+    assert not any("NNAA" in sentence for sentence in exposes(no_copies()).sentences)
+
+
+def cases() -> Iterator[list[Score]]:
+    """Every word the third question can have."""
+    copies, near = no_copies()
+    yield [copies, near]  # not shown
+    yield [replace(copies, value=0.1), near]  # signs of a leak
+    yield [copies, replace(near, value=0.2)]
+    yield [copies]  # with care
+    yield [copies, replace(near, floor_high=0.1, note="Up to 40.")]  # too few to say
+    yield [copies, near, found()]  # no sign of a leak
+    yield [copies, near, found(0.8)]
+    yield []  # not measured
+
+
+@pytest.mark.parametrize("place", range(8))
+@pytest.mark.parametrize("held_out", [None, 60, 1000])
+def test_averages_over_distances_decide_nothing(place: int, held_out: int | None) -> None:
+    known = list(cases())[place]
+    alone = exposes(known, held_out=held_out)
+    halves = [Score("nnaa", "real_apart", 1.0), Score("nnaa", "synthetic_apart", 0.0)]
+    numbers = [replace(s, metric=m, what=w) for m, w in (("mir", "f1"), ("nnaa", "aa_train")) for s in averages(0.4)]
+    wide = [replace(s, low=0.0, high=1.0) for s in averages()]
+    few = [replace(s, n=20) for s in averages()]
+    lost = [replace(s, value=math.nan, note="too few") for s in averages()]
+    for beside in (averages(), averages(0.3), averages(-0.3), halves, numbers, wide, few, lost):
+        verdict = exposes([*beside, *known], held_out=held_out)
+        assert verdict.grade == alone.grade
+        assert verdict.sentences[0] == alone.sentences[0]
+
+
+def test_averages_alone_answer_nothing() -> None:
+    verdict = exposes(averages())
+    assert verdict.grade == "not measured"
+    assert (
+        verdict.sentences[0] == "It was not measured whether there are exact copies or near copies of training stays."
+    )
+    assert "decide nothing" in verdict.sentences[1]
+    assert exposes([]).sentences == verdict.sentences[:1]
 
 
 # Too few to say
@@ -148,18 +244,24 @@ def test_the_forecast_as_well() -> None:
     assert (grade(0.101), grade(0.099)) == ("poor", "too few to say")
 
 
-def test_few_stays_rule_no_leak_out_and_prove_one_all_the_same() -> None:
-    few = [replace(s, n=60) for s in safe()]
-    assert exposes(few).grade == "too few to say"
-    assert exposes(few).sentences[0].startswith("Only 60 stays")
-    few[0] = replace(few[0], value=0.8, low=0.7, high=0.9)
-    assert exposes(few).grade == "poor"
+@pytest.mark.parametrize("known", [no_copies(), safe()])
+def test_few_stays_rule_no_leak_out_and_prove_one_all_the_same(known: list[Score]) -> None:
+    def facts(stays: str) -> Results:
+        return Results(("a",), {"a": known}, {}, {"held-out stays": stays})
+
+    for stays, few in ((60, True), (FEWEST_STAYS - 1, True), (FEWEST_STAYS, False), (1000, False)):
+        answer = verdicts(facts(f"{stays:,}"), "a")[2]
+        assert (answer.grade == "too few to say") == few
+        assert answer.sentences[0].startswith(f"Only {stays} unseen stays") == few
+    known = [replace(known[0], value=0.1), *known[1:]]
+    assert verdicts(facts("60"), "a")[2].grade == "poor"
 
 
-def test_many_near_copies_that_could_hide_are_no_good_news() -> None:
-    hiding = replace(safe()[4], floor_high=0.1, note="Up to 40 near copies among 400 cannot be told from chance.")
-    verdict = exposes([*safe()[:4], hiding])
-    assert (verdict.grade, verdict.sentences[0][:23]) == ("with care", "Up to 40 near copies am")
+@pytest.mark.parametrize("known", [no_copies(), safe()])
+def test_many_near_copies_that_could_hide_are_no_good_news(known: list[Score]) -> None:
+    hiding = replace(known[1], floor_high=0.1, note="Up to 40 near copies among 400 cannot be told from chance.")
+    verdict = exposes([known[0], hiding, *known[2:]])
+    assert (verdict.grade, verdict.sentences[0][:23]) == ("too few to say", "Up to 40 near copies am")
 
 
 def test_events_are_counted_from_ten_on_and_named_beside_every_number(tmp_path) -> None:
@@ -223,8 +325,9 @@ def test_a_collapsed_generator_is_not_at_the_best_adversarial_accuracy(tmp_path)
     assert by_what["aa_train"].value == pytest.approx(0.5, abs=0.02)
     assert abs(by_what["real_apart"].value - by_what["synthetic_apart"].value) > 0.8
     verdict = exposes(results.scores["synthetic"])
-    assert verdict.grade != "good"
+    assert verdict.grade == "not shown"
     assert any("do not lie among each other" in sentence for sentence in verdict.sentences)
+    assert any("distances say little of a leak" in sentence for sentence in verdict.sentences)
     results.report(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text()
     assert "synthetic half" in text
@@ -232,11 +335,15 @@ def test_a_collapsed_generator_is_not_at_the_best_adversarial_accuracy(tmp_path)
 
 
 def test_halves_of_real_stays_are_no_collapse() -> None:
-    for real, synthetic, grade in ((0.5, 0.5, "good"), (0.3, 0.6, "good"), (0.9, 0.1, "with care")):
+    for real, synthetic, said in ((0.5, 0.5, False), (0.3, 0.6, False), (0.9, 0.1, True), (0.1, 0.9, True)):
         halves = [Score("nnaa", "real_apart", real), Score("nnaa", "synthetic_apart", synthetic)]
-        assert exposes([*safe(), *halves]).grade == grade
+        sentences = exposes([*no_copies(), *halves]).sentences
+        assert any("do not lie among each other" in sentence for sentence in sentences) == said
 
 
 def test_who_leaks_is_told_by_name() -> None:
-    leaking = [*safe()[:3], Score("copies", "share", 0.1, floor=0.0), safe()[4]]
-    assert leaks(Results(("a", "b"), {"a": safe(), "b": leaking}, {}, {})) == ["b"]
+    leaking = [Score("copies", "share", 0.1, floor=0.0), *safe()[1:]]
+    near = [safe()[0], replace(safe()[1], value=0.2), *safe()[2:]]
+    average = [*no_copies(), *averages(0.4)]
+    scores = {"a": safe(), "b": leaking, "c": average, "d": near}
+    assert leaks(Results(tuple(scores), scores, {}, {})) == ["b", "d"]

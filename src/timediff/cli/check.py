@@ -117,7 +117,7 @@ def _audit(checked: Checked) -> None:
 
     checked.compare()
     with checked.reading():
-        found = Audit.read(checked.path)
+        found = Audit.read(checked.path, allow_edited=True)
         checked.notes.append(f"{len({s.classifier for s in found.scores})} attacks")
 
 

@@ -440,6 +440,10 @@ def evaluate(
     internal: Annotated[
         bool, typer.Option("--internal", help="Draw single points of real stays: not for sharing.")
     ] = False,
+    audits: Annotated[
+        list[Path] | None,
+        typer.Option("--audit", metavar="AUDIT", help="The audit of a synthetic cohort; its verdict is shown."),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an evaluation that was stopped.")] = False,
 ) -> None:
     """Evaluate synthetic cohorts: do they look real, are they useful, whom could they expose?
@@ -456,6 +460,7 @@ def evaluate(
     require_plotly()
     with waiting("reading the cohorts and loading PyTorch"):
         from timediff.data.cohort import Cohort, read_cohort
+        from timediff.evaluation.audit import Audit
         from timediff.evaluation.evaluate import evaluate_to, require_names
         from timediff.evaluation.settings import EvaluationSettings
         from timediff.report.summary import scores_table, verdict_lines
@@ -481,10 +486,11 @@ def evaluate(
 
         seen, unseen = read(train), read(test)
         cohorts = {name: [read(path) for path in paths] for name, paths in given.items()}
+        audited = [Audit.read(path) for path in audits or ()]
     try:
         with bar("evaluating") as progress:
             results = evaluate_to(
-                out, seen, unseen, cohorts, settings=settings, resume=resume, progress=progress, say=say
+                out, seen, unseen, cohorts, settings=settings, audits=audited, resume=resume, progress=progress, say=say
             )
     except KeyboardInterrupt as stop:
         raise Stopped("stopped; the metrics so far are kept. Go on with the same command and --resume.") from stop

@@ -46,7 +46,7 @@ from timediff.evaluation.score import Score, unavailable
 from timediff.evaluation.statistics.units import resampling_units
 from timediff.generators.base import Generator
 from timediff.runtime.files import explained, locked, new_folder, refuse_existing, write_atomically
-from timediff.runtime.manifest import write_manifest
+from timediff.runtime.manifest import differences, read_manifest, write_manifest
 from timediff.runtime.parsing import Unreadable, read_json, read_text
 from timediff.runtime.progress import Progress, Say, silent, unheard
 from timediff.runtime.seeding import stream
@@ -55,6 +55,7 @@ from timediff.settings.base import NeuralSettings
 from timediff.settings.resolve import resolve
 
 FORMAT = 1
+TRAINED, ATTACKED = "training stays' hash", "synthetic stays' hash"  # facts
 FEWEST_STAYS = 100  # held-out ones
 REPETITIONS = 3  # of each dose; an attack finds a dose that it finds in all of them
 MOST_JOBS = 1000
@@ -115,9 +116,13 @@ class Audit:
             write_audit_page(folder / "audit.html", self)
 
     def to_json(self) -> str:
+        return json.dumps(self.table(), indent=1, ensure_ascii=False)
+
+    def table(self) -> dict[str, Any]:
+        """What audit.json holds."""
         from timediff.evaluation.results import write_score
 
-        table = {
+        return {
             "format": FORMAT,
             "settings": dict(self.settings),
             "facts": dict(self.facts),
@@ -125,21 +130,57 @@ class Audit:
             "scores": [write_score(score) for score in self.scores],
             "power": [asdict(one) for one in self.power],
         }
-        return json.dumps(table, indent=1, ensure_ascii=False)
 
     @staticmethod
-    def read(path: str | Path) -> "Audit":
-        from timediff.evaluation.results import read_score
-
+    def read(path: str | Path, *, allow_edited: bool = False) -> "Audit":
+        """What `write` wrote; an edited audit is refused unless it is allowed."""
         file = Path(path) / "audit.json"
         if not file.is_file():
             raise TimeDiffError(f"{path} holds no audit: expected the folder that timediff audit wrote.")
-        table = read_json(file, finite=False)
+        manifest = read_manifest(Path(path))
+        if not allow_edited and manifest and (found := differences(Path(path), manifest)):
+            raise TimeDiffError(
+                f"the audit {path} was edited or damaged since it was written ({found}): restore it, or audit again."
+            )
+        return Audit.of(read_json(file, finite=False), str(file))
+
+    @staticmethod
+    def of(table: Any, where: str) -> "Audit":
+        """What `table` gave."""
+        from timediff.evaluation.results import read_score
+
         if not isinstance(table, dict) or table.get("format") != FORMAT:
-            raise Unreadable(f"{file} is not what an audit of format {FORMAT} writes.")
-        stored = restored(StoredAudit, {key: value for key, value in table.items() if key != "format"}, str(file))
-        scores = [read_score(score, str(file)) for score in stored.scores]
+            raise Unreadable(f"{where} is not what an audit of format {FORMAT} writes.")
+        stored = restored(StoredAudit, {key: value for key, value in table.items() if key != "format"}, where)
+        scores = [read_score(score, where) for score in stored.scores]
         return Audit(scores, stored.power, stored.settings, stored.facts, stored.notes)
+
+
+def audits_of(audits: Sequence[Audit], train: Cohort, cohorts: Mapping[str, Sequence[Cohort]]) -> dict[str, Audit]:
+    """The audit of each synthetic cohort, found by hashes; an audit of other stays is refused."""
+    hashes = {name: _hash(several[0]) for name, several in cohorts.items() if len(several) == 1} if audits else {}
+    found: dict[str, Audit] = {}
+    for one in audits:
+        if one.facts.get(TRAINED) != _hash(train):
+            raise TimeDiffError(
+                "the audit is of another training cohort: its hash of the training stays is another one. Give the "
+                "audit of this TRAIN, with the same --horizon."
+            )
+        if ATTACKED not in one.facts:
+            raise TimeDiffError("the audit attacked no synthetic cohort: audit this one, with --synthetic SYN.")
+        own = [name for name, known in hashes.items() if known == one.facts[ATTACKED] and name not in found]
+        if not own:
+            raise TimeDiffError(
+                "the audit is of no synthetic cohort that is evaluated here: its hash of the synthetic stays is none "
+                "of theirs. Give the audit of this cohort, with the same --horizon; where several cohorts have one "
+                "name, none can be given."
+            )
+        found |= dict.fromkeys(own, one)
+    return found
+
+
+def _hash(cohort: Cohort) -> str:
+    return cohort.digest()[:16]
 
 
 @dataclass(frozen=True)
@@ -452,10 +493,10 @@ def _facts(
         "training stays": f"{len(train):,}",
         "held-out stays": f"{len(held_out):,}, of which an attacker knows {len(work.reference):,}",
         "split": how_split(train, held_out),
-        "training stays' hash": train.digest()[:16],
+        TRAINED: _hash(train),
     }
     if synthetic is not None:
-        facts |= {"synthetic stays": f"{len(synthetic):,}", "synthetic stays' hash": synthetic.digest()[:16]}
+        facts |= {"synthetic stays": f"{len(synthetic):,}", ATTACKED: _hash(synthetic)}
     if run is not None:
         facts |= {"generator": run.name, "run's hash": run.identity[:16]}
     if "shadows" in vars(work):

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from timediff.runtime.files import explained, locked, refuse_existing, write_ato
 from timediff.runtime.parsing import read_text
 from timediff.runtime.progress import Progress, Say, silent, unheard
 
+if TYPE_CHECKING:
+    from timediff.evaluation.audit import Audit
+
 FEWEST = 50  # stays in each cohort; below that no classifier can be trained
 RESERVED = (FLOOR, "training data", "held-out data")  # in the report these are something else
 LONGEST_NAME = 100  # characters of a synthetic cohort's
@@ -46,6 +49,7 @@ def evaluate(
     synthetic: Cohort | Mapping[str, Cohort | Sequence[Cohort]],
     *,
     settings: EvaluationSettings | None = None,
+    audits: Sequence["Audit"] = (),
     parts: Path | None = None,
     progress: Progress = silent,
     say: Say = unheard,
@@ -55,10 +59,12 @@ def evaluate(
 
     `changes` are single settings, such as protocol="paper" or only=["nnaa"]. In the folder `parts` each finished metric
     is kept, and taken from there when the same evaluation is called again; scores.csv there has the scores so far.
+    `audits` of these synthetic cohorts answer the third question.
     """
     settings = replace(settings or EvaluationSettings(), **{k: _tuple(v) for k, v in changes.items()})
     cohorts = _named(synthetic)
     _check(train, test, cohorts, settings)
+    audited = _audited(audits, train, cohorts)
     started = time.monotonic()
     case = Case(train, test, settings)
     tasks = list(tasks_of(case, cohorts))
@@ -92,6 +98,7 @@ def evaluate(
 
     scores_of = scores_so_far()
     return Results(
+        audits=audited,
         generators=tuple(cohorts),
         scores=scores_of,
         settings=asdict(settings) | {"tsrtr_valid": len(train) <= settings.tsrtr_real},
@@ -120,6 +127,7 @@ def evaluate_to(
     synthetic: Cohort | Mapping[str, Cohort | Sequence[Cohort]],
     *,
     settings: EvaluationSettings | None = None,
+    audits: Sequence["Audit"] = (),
     resume: bool = False,
     progress: Progress = silent,
     say: Say = unheard,
@@ -128,6 +136,7 @@ def evaluate_to(
     path, settings = Path(path), settings or EvaluationSettings()
     refuse_existing(path)
     _check(train, test, _named(synthetic), settings)  # a mistake is named before anything is written
+    _audited(audits, train, _named(synthetic))
     place = path.resolve()
     parts = place.parent / f".{place.name}.parts"
     digests = {name: [cohort.digest() for cohort in several] for name, several in _named(synthetic).items()}
@@ -137,10 +146,20 @@ def evaluate_to(
     with explained(path, kept=kept), locked(parts, path):
         refuse_existing(path)  # another process may have written it meanwhile
         _begin(parts, request, resume, path)
-        results = evaluate(train, test, synthetic, settings=settings, parts=parts, progress=progress, say=say)
+        results = evaluate(
+            train, test, synthetic, settings=settings, audits=audits, parts=parts, progress=progress, say=say
+        )
         results.write(path)
         shutil.rmtree(parts)
     return results
+
+
+def _audited(audits: Sequence["Audit"], train: Cohort, cohorts: Mapping[str, Sequence[Cohort]]) -> dict[str, "Audit"]:
+    if not audits:
+        return {}
+    from timediff.evaluation.audit import audits_of
+
+    return audits_of(audits, train, cohorts)
 
 
 def _begin(parts: Path, request: str, resume: bool, path: Path) -> None:

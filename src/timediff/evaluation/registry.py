@@ -60,7 +60,8 @@ class Meaning:
     in_terminal: bool = True
     whole: bool = False  # a count
     worst: bool = False  # of several cohorts of one generator the worst counts, and not their mean
-    no_leak: float | None = None  # of a number that counts for the privacy verdict: its value without a leak
+    # Of an attack, which then counts for the privacy verdict: its value without a leak. Not of averages over distances.
+    no_leak: float | None = None
 
 
 @dataclass(frozen=True)

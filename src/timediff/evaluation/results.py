@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from timediff.errors import TimeDiffError
 from timediff.evaluation.figure_data import FigureData
@@ -18,6 +18,9 @@ from timediff.runtime.manifest import differences, read_manifest, write_manifest
 from timediff.runtime.parsing import Unreadable, read_json
 from timediff.runtime.progress import Say, unheard
 from timediff.runtime.stored import restored
+
+if TYPE_CHECKING:
+    from timediff.evaluation.audit import Audit
 
 FORMAT = 1
 # On disk a score has the names that version 0.1.0 gave its parts.
@@ -33,6 +36,7 @@ class Results:
     warnings: Sequence[str] = ()  # what must be read before anything else
     figures: Sequence[FigureData] = field(default=())
     trainings: Sequence[Training] = field(default=())  # of a comparison: how long each took, and which failed
+    audits: Mapping[str, "Audit"] = field(default_factory=dict)  # by generator, where one was given
 
     def write(self, path: str | Path) -> None:
         """Writes the folder: results.json, scores.csv, figures/, report.html."""
@@ -64,6 +68,8 @@ class Results:
         }
         if self.trainings:
             table["trainings"] = [_without_nan(asdict(training)) for training in self.trainings]
+        if self.audits:
+            table["audits"] = {name: audit.table() for name, audit in self.audits.items()}
         return json.dumps(table, indent=1, ensure_ascii=False)
 
     def to_csv(self) -> str:
@@ -96,7 +102,10 @@ class Results:
         scores = {
             one.name: [read_score(score, f"{file}, {one.name}") for score in one.scores] for one in stored.generators
         }
-        return Results(tuple(scores), scores, stored.settings, stored.facts, stored.warnings, figures, stored.trainings)
+        return Results(
+            tuple(scores), scores, stored.settings, stored.facts, stored.warnings, figures, stored.trainings,
+            _audits(stored.audits, str(file)),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -116,6 +125,7 @@ class StoredResults:
     generators: list[StoredScores]
     warnings: list[str] = field(default_factory=list)
     trainings: list[Training] = field(default_factory=list)
+    audits: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = [one.name for one in self.generators]
@@ -154,6 +164,14 @@ def read_score(table: Mapping[str, Any], where: str) -> Score:
     if "value" in known and known["value"] is None:
         known["value"] = math.nan
     return restored(Score, known, where)
+
+
+def _audits(stored: Mapping[str, Any], where: str) -> dict[str, "Audit"]:
+    if not stored:
+        return {}
+    from timediff.evaluation.audit import Audit
+
+    return {name: Audit.of(table, f"{where}, the audit of {name}") for name, table in stored.items()}
 
 
 def _without_nan(table: Mapping[str, Any]) -> dict[str, Any]:

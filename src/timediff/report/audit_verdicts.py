@@ -42,6 +42,11 @@ def audit_verdicts(audit: Audit) -> list[AuditVerdict]:
     return [_verdict(audit, has) for has in QUESTIONS]
 
 
+def cohort_verdict(audit: Audit) -> AuditVerdict:
+    """Of the synthetic cohort alone."""
+    return _verdict(audit, "cohort")
+
+
 def leaking(audit: Audit) -> bool:
     return any(verdict.word == "signs of a leak" for verdict in audit_verdicts(audit))
 

@@ -28,7 +28,14 @@ SHOWN = f"Real stays appear only as aggregates of at least {MIN_AGGREGATE}. "
 SINGLE = "Single stays are shown only of cohorts in which no copy of a real stay was found. "
 WITHHELD = "Single stays of {name} are not shown: {why} "
 INTERNAL = "<b>For internal use only</b>: on the maps of all stays every real stay is a point."
-CLASSES = {"good": "good", "with care": "care", "too few to say": "few", "poor": "poor", "not measured": "none"}
+CLASSES = {
+    "good": "good",
+    "not shown": "few",
+    "with care": "care",
+    "too few to say": "few",
+    "poor": "poor",
+    "not measured": "none",
+}
 FEATURES = (
     "Each feature by itself; below each number its 95 % interval and the same number for real against real stays. "
     "▲ ▼ mark what is far worse than real against real{far}. A heading sorts."

@@ -3,20 +3,28 @@
 A grade compares with the floor, the same number for real against real stays, so that nothing is asked of synthetic
 stays that real ones do not fulfil. A verdict is a list of reasons, each a grade and the sentence that says why; the
 worst of them is the verdict, and its sentence stands first.
+
+Averages over distances (NNAA, MIR) are no reasons: a few patients can be recognised where they are as good as their
+floors. They are shown beside the verdict.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from timediff.evaluation.metrics.near_copies import FALSE_ALARMS
 from timediff.evaluation.results import Results
 from timediff.evaluation.score import Score
+from timediff.evaluation.single_stays import COPIES
 from timediff.report.meanings import EXPOSES, LOOKS, USEFUL, classifier, families, meaning
 
-Grade = Literal["good", "with care", "too few to say", "poor", "not measured"]
-GRADES: tuple[Grade, ...] = ("good", "with care", "too few to say", "poor")  # from best to worst
+if TYPE_CHECKING:
+    from timediff.evaluation.audit import Audit
+    from timediff.report.audit_verdicts import AuditVerdict
+
+Grade = Literal["good", "not shown", "with care", "too few to say", "poor", "not measured"]
+GRADES: tuple[Grade, ...] = ("good", "not shown", "with care", "too few to say", "poor")  # from best to worst
 
 # AUC above the floor. .05: of a hundred pairs the classifier finds five more than by chance, too few to see by eye;
 # .15: most synthetic stays still pass for real ones, but some feature of them is plainly off.
@@ -25,18 +33,20 @@ LOOKS_GOOD, LOOKS_CARE = 0.05, 0.15
 LOSS_GOOD, LOSS_CARE = 0.02, 0.05
 # Forecast error above that of real training data, as a fraction of it; the score is coarse, so the limits are wide.
 ERROR_GOOD, ERROR_CARE = 0.05, 0.20
-# Above the floor, for fractions and AUCs that are .5 (NNAA: 0) without a leak: .02 is within the noise of 1,000 stays,
-# .05 gives an attacker 55 right guesses in a hundred.
+# Above the floor, for attacks of other packages, such as an AUC that is .5 without a leak: .02 is within the noise of
+# 1,000 stays, .05 gives an attacker 55 right guesses in a hundred.
 LEAK_GOOD, LEAK_CARE = 0.02, 0.05
 # An interval that reaches this far above the floor cannot rule a leak out, whatever its middle says.
 LEAK_UNSURE = 0.10
 # With fewer held-out stays of the rarer class an AUROC moves by .05 when a few stays change places.
 FEWEST_EVENTS = 20
-FEWEST_STAYS = 100  # held-out ones; with fewer, each of the attacks is surer than .1 of nothing
+FEWEST_STAYS = 100  # held-out ones; with fewer it is not known what chance gives
 HIDEABLE = 0.05  # of the synthetic stays; where more near copies could pass for chance, their absence says little
 # The halves of an adversarial accuracy further apart than this: one set lies within itself, and distances between the
-# two sets, on which every attack rests, say little.
+# two sets say little.
 APART = 0.5
+# The paper's numbers of privacy, averages over distances: shown with their floors, and no reason for any verdict.
+AVERAGES = (("nnaa", "nnaa"), ("nnaa", "nearer_training"), ("mir", "auc"))
 
 
 @dataclass(frozen=True)
@@ -76,12 +86,15 @@ RULES = {
     ),
     EXPOSES: (
         "signs of a leak: more exact or near copies of training stays than chance explains (one false alarm in "
-        f"{1 / FALSE_ALARMS:,.0f} for near copies), or a number further above the floor than {LEAK_CARE:g} and its "
-        f"interval beyond the floor's; no sign of a leak: every number within {LEAK_GOOD:g} of the floor (within "
-        f"{LEAK_CARE:g} where the intervals overlap). Too few to say: an interval that reaches more than "
-        f"{LEAK_UNSURE:g} above the floor, or fewer than {FEWEST_STAYS} unseen stays. Otherwise with care; so also "
-        f"where synthetic stays lie among themselves (the halves of the adversarial accuracy more than {APART:g} "
-        f"apart), or where near copies among more than {HIDEABLE:.0%} of the stays could pass for chance."
+        f"{1 / FALSE_ALARMS:,.0f} for near copies); not shown: there are none, and whether single patients can be "
+        f"recognised is a question for timediff audit. Too few to say: fewer than {FEWEST_STAYS} unseen stays, or "
+        f"near copies among more than {HIDEABLE:.0%} of the stays could pass for chance. With care: exact or near "
+        "copies were not looked for. Where an audit of the cohort was given, its verdict is the answer, unless there "
+        "are copies. NNAA, MIR and other averages over distances decide nothing. An attack of another "
+        f"package decides as well: signs of a leak where it is further above the floor than {LEAK_CARE:g} and its "
+        f"interval beyond the floor's; no sign of a leak within {LEAK_GOOD:g} of the floor (within {LEAK_CARE:g} where "
+        f"the intervals overlap); too few to say where its interval reaches more than {LEAK_UNSURE:g} above the floor; "
+        "otherwise with care."
     ),
 }
 
@@ -89,17 +102,28 @@ RULES = {
 def verdicts(results: Results, generator: str) -> list[Verdict]:
     """One verdict a question, in the order of the page."""
     overall = _overall(results, generator)
-    return [answer(overall) for answer in (looks_real, useful, exposes)]
+    return [looks_real(overall), useful(overall), _exposes(results, generator)]
 
 
 def leaks(results: Results) -> list[str]:
     """The generators whose cohorts show signs of a leak."""
-    return [name for name in results.generators if exposes(_overall(results, name)).grade == "poor"]
+    return [name for name in results.generators if _exposes(results, name).grade == "poor"]
+
+
+def _exposes(results: Results, generator: str) -> Verdict:
+    overall, audit = _overall(results, generator), results.audits.get(generator)
+    return exposes(overall, held_out=_held_out(results), audit=audit)
 
 
 def _overall(results: Results, generator: str) -> list[Score]:
     """What was measured of whole cohorts."""
     return [s for s in results.scores[generator] if s.feature is None and s.group is None]
+
+
+def _held_out(results: Results) -> int | None:
+    """How many real stays the generator has not seen; None where the results do not say so."""
+    stated = results.facts.get("held-out stays", "").replace(",", "")
+    return int(stated) if stated.isdecimal() else None
 
 
 def decided(question: str, reasons: Sequence[Reason], *more: str) -> Verdict:
@@ -230,40 +254,64 @@ def _forecasts(scores: Sequence[Score]) -> Verdict:
     return decided(USEFUL, [Reason(grade, numbers)], limits)
 
 
-def exposes(scores: Sequence[Score]) -> Verdict:
-    """By copies, and by whether training stays are closer to the synthetic ones than unseen stays are."""
+def exposes(scores: Sequence[Score], *, held_out: int | None = None, audit: "Audit | None" = None) -> Verdict:
+    """By copies, attacks of other packages and an audit; averages over distances are shown and decide nothing."""
     attacks = _attacks(scores)
     risks = [s for metric, what in attacks for s in _known(scores, metric, what)]
     risks.sort(key=lambda s: (GRADES.index(_leak(s).grade), s.value - _floor(s)), reverse=True)
-    repeated = [s for metric in COPIES for s in _known(scores, metric, "share")]
-    copied = [s for s in repeated if s.excess() > 0]
-    reasons = [Reason("poor", COPIES[s.metric].format(_percent(s.value), _chance(s))) for s in copied]
-    if not (risks or copied):
-        missing = _unmeasured(EXPOSES, scores, "nnaa", "whether single patients were memorised")
-        return Verdict(EXPOSES, "not measured", missing.sentences)
+    looked = [s for metric in COPIES for s in _known(scores, metric, "share")]
+    copied = [s for s in looked if s.excess() > 0]
+    averages = (_averages(scores), _collapsed(scores))
+    if not (risks or looked or audit):
+        notes = [s.note for metric in COPIES for s in _all(scores, metric, "share") if s.note]
+        missing = f"It was not measured whether there are {' or '.join(COPIES.values())} of training stays."
+        return Verdict(EXPOSES, "not measured", tuple(filter(None, (missing, *notes[:1], *averages))))
+    reasons = [Reason("poor", COPIED[s.metric].format(_percent(s.value), _chance(s))) for s in copied]
     reasons += map(_leak, risks[:1])
     absent = [meaning(Score(m, w, 0)).title for m, w in attacks if not _known(scores, m, w)]
     absent += [meaning(Score(m, "share", 0)).title for m in COPIES if not _known(scores, m, "share")]
-    if absent:
-        reasons.append(Reason("with care", f"Not measured: {', '.join(absent)}."))
-    reasons += filter(None, (_few_stays(risks), _collapsed(scores), *map(_could_hide, repeated)))
+    unmeasured = f"Not measured: {', '.join(absent)}." if absent else ""
+    if audit is None:  # whose attacks have planted copies to find, and say whether they did
+        reasons += [Reason("with care", unmeasured)] if absent else []
+        reasons += filter(None, (_few_stays(held_out), *map(_could_hide, looked)))
+    none = f"No {' or '.join(COPIES[s.metric] for s in looked)} beyond chance were found" if looked else ""
+    answer = None if audit is None else _audited(audit)
+    if answer is not None:
+        reasons.append(Reason(AUDITED[answer.word], f"Audit: {answer.sentences[0]}"))
+    elif none and not (copied or risks):
+        reasons.append(Reason("not shown", f"{none}; {AUDIT}."))
     more = "; ".join(f"{meaning(s).title} {_number(s.value)} (real stays {_number(s.floor)})" for s in risks[1:])
-    none = "Not more copies of training stays than among real stays that were not used for it."
     return decided(
         EXPOSES,
         reasons,
         _capital(f"{more}.") if more else "",
-        none if repeated and not copied else "",
-        "These tests are averages over many stays: they can miss a leak about a few patients, and they prove no "
-        "anonymity.",
+        *(answer.sentences[1:] if answer else ()),
+        f"{none}." if none and (risks or answer) and not copied else "",
+        unmeasured if answer else "",
+        *averages,
+        "These tests can miss a leak about a few patients, and they prove no anonymity.",
     )
 
 
-COPIES = {
+AUDIT = "whether single patients can be recognised is a question for timediff audit, which was not made"
+AUDITED: dict[str, Grade] = {
+    "signs of a leak": "poor",
+    "with care": "with care",
+    "no sign of a leak": "good",
+    "not shown": "not shown",
+    "not attacked": "not shown",
+}
+COPIED = {
     "copies": "{} of the synthetic stays are exact copies of training stays ({}).",
     "near_copies": "{} of the synthetic stays are near copies: they lie closer to one training stay than real stays do "
     "({}).",
 }
+
+
+def _audited(audit: "Audit") -> "AuditVerdict":
+    from timediff.report.audit_verdicts import cohort_verdict  # needs PyTorch, which a report without an audit does not
+
+    return cohort_verdict(audit)
 
 
 def _chance(score: Score) -> str:
@@ -275,29 +323,35 @@ def _could_hide(score: Score) -> Reason | None:
     """Of near copies: how many could pass for chance, where that is much."""
     if score.metric != "near_copies" or not score.floor_high > HIDEABLE:
         return None
-    return Reason("with care", f"{score.note} There are too few real stays to see fewer.")
+    return Reason("too few to say", f"{score.note} There are too few real stays to see fewer.")
 
 
-def _few_stays(risks: Sequence[Score]) -> Reason | None:
-    stays = min((s.n for s in risks if s.n), default=FEWEST_STAYS)  # 0: nobody counted them
-    if stays >= FEWEST_STAYS:
+def _few_stays(held_out: int | None) -> Reason | None:
+    if held_out is None or held_out >= FEWEST_STAYS:
         return None
-    why = f"Only {stays:,} stays of each kind were compared; with fewer than {FEWEST_STAYS} no leak can be ruled out."
+    why = f"Only {held_out:,} unseen stays were compared with; with fewer than {FEWEST_STAYS} no leak can be ruled out."
     return Reason("too few to say", why)
 
 
-def _collapsed(scores: Sequence[Score]) -> Reason | None:
-    """Synthetic stays that lie among themselves are far from real ones, whoever was in the training data."""
+def _averages(scores: Sequence[Score]) -> str:
+    """The paper's numbers beside their floors; empty where none was measured."""
+    known = [s for metric, what in AVERAGES for s in _known(scores, metric, what)]
+    said = "; ".join(f"{meaning(s).title} {_number(s.value)} (real stays {_number(s.floor)})" for s in known)
+    return f"NNAA and MIR are averages over distances and decide nothing: {said}." if said else ""
+
+
+def _collapsed(scores: Sequence[Score]) -> str:
+    """Where synthetic stays lie among themselves: far from real ones, whoever was in the training data."""
     halves = [s.value for what in ("real_apart", "synthetic_apart") for s in _known(scores, "nnaa", what)]
     if len(halves) < 2 or abs(halves[0] - halves[1]) <= APART:
-        return None
+        return ""
     why = "Synthetic and real stays do not lie among each other: the halves of the adversarial accuracy are "
     why += f"{_number(halves[0])} (real stays) and {_number(halves[1])} (synthetic stays), where 0.5 and 0.5 is good. "
-    return Reason("with care", why + "So far apart, tests by distance say little of a leak.")
+    return why + "So far apart, distances say little of a leak."
 
 
 def _attacks(scores: Sequence[Score]) -> list[tuple[str, str]]:
-    """Metric and number of all that tells of a leak: all of ours, and those of other packages that were measured."""
+    """Metric and number of what tells of a leak, of other packages' metrics that were measured; ours have none."""
     known = families(s.metric for s in scores)
     return [
         (metric.name, what) for metric in known for what, says in metric.numbers.items() if says.no_leak is not None
