@@ -119,11 +119,15 @@ def test_fitted_on_training_data_only(icu: Cohort) -> None:
     assert codec.statistics["heart_rate"].high == np.nanmax(train.series["heart_rate"])
 
 
+PLAIN, QUANTILE = CodecSettings(), CodecSettings(scale="quantile")
+RECORDED = CodecSettings(scale="quantile", recording=True)
+
+
 @settings(deadline=None)
-@given(st.integers(0, 2**32))
-def test_whatever_is_generated_is_valid(mixed: Cohort, seed: int) -> None:
+@given(st.integers(0, 2**32), st.sampled_from([PLAIN, RECORDED]))
+def test_whatever_is_generated_is_valid(mixed: Cohort, seed: int, how: CodecSettings) -> None:
     """Any tensor, however wild, decodes into bounds, resolution and classes, one value for a static feature."""
-    codec, rng = Codec.fit(mixed), np.random.default_rng(seed)
+    codec, rng = Codec.fit(mixed, how), np.random.default_rng(seed)
     wild = Batch.of(
         torch.from_numpy(rng.normal(0, 3, (4, 6, len(codec.layout.continuous))).astype(np.float32)),
         torch.from_numpy(
@@ -228,11 +232,13 @@ def test_a_schema_without_discrete_channels() -> None:
     assert np.allclose(codec.decode(codec.encode(cohort)).series["y"], values[1], atol=1e-5)
 
 
-def _statistics(kind: str) -> tuple[Codec, dict[str, Any]]:
+def _statistics(kind: str, *, recording: bool = False) -> tuple[Codec, dict[str, Any]]:
     schema = Schema((Feature("x", "continuous"), Feature("c", "categorical", classes=("a", "b", "c"))), 6)
     rng = np.random.default_rng(0)
-    series = {"x": rng.normal(size=(40, 6)), "c": rng.integers(0, 3, (40, 6)).astype(float)}
-    codec = Codec.fit(Cohort(schema, np.arange(40), series, {}), CodecSettings(scale=kind))  # type: ignore[arg-type]
+    values = rng.normal(size=(40, 6))
+    series = {"x": np.round(10 * values) if recording else values, "c": rng.integers(0, 3, (40, 6)).astype(float)}
+    how = CodecSettings(scale=kind, recording=recording)  # type: ignore[arg-type]
+    codec = Codec.fit(Cohort(schema, np.arange(40), series, {}), how)
     return codec, json.loads(codec.to_json())
 
 
@@ -281,7 +287,7 @@ def test_a_codec_that_no_data_can_have_given_is_refused(kind: str) -> None:
 ), st.lists(st.integers(0, 9), max_size=4))  # fmt: skip
 @settings(deadline=None)
 def test_whatever_stands_in_a_codec_it_is_read_or_refused(value: object, path: list[int]) -> None:
-    codec, table = _statistics("quantile")
+    codec, table = _statistics("quantile", recording=True)
     node: Any = table
     for number in path:
         keys: list[Any] = [*node] if isinstance(node, dict) else [*range(len(node))] if isinstance(node, list) else []
@@ -301,11 +307,14 @@ def _cohort_of(codec: Codec) -> Cohort:
 
 
 @settings(deadline=None, max_examples=100)
-@given(cohorts(), st.sampled_from(["training", "quantile"]))
-def test_every_codec_that_was_fitted_is_read_back(cohort: Cohort, scale: str) -> None:
+@given(cohorts(), st.sampled_from([PLAIN, QUANTILE, RECORDED]))
+def test_every_codec_that_was_fitted_is_read_back(cohort: Cohort, how: CodecSettings) -> None:
     if all(_constant(cohort.values(feature.name)) for feature in cohort.schema.features):
         return
-    codec = Codec.fit(cohort, CodecSettings(allow_constant=True, scale=scale))  # type: ignore[arg-type]
+    codec = Codec.fit(cohort, replace(how, allow_constant=True))
+    made = codec.decode(codec.encode(cohort))
+    for feature in cohort.schema.features:
+        assert (np.isnan(made.values(feature.name)) == np.isnan(cohort.values(feature.name))).all()
     assert Codec.from_json(codec.to_json(), codec.schema).to_json() == codec.to_json()
 
 
@@ -332,7 +341,7 @@ def test_numbers_that_cannot_be_computed_with_are_named_before_training(
 def test_large_and_small_numbers_that_can_be_computed_with_come_back(values: tuple[float, float]) -> None:
     schema = Schema((Feature("x", "continuous"),), 1)
     cohort = Cohort(schema, np.arange(40), {"x": np.resize(values, (40, 1))}, {})
-    for scale in ("training", "quantile"):
-        codec = Codec.fit(cohort, CodecSettings(scale=scale))  # type: ignore[arg-type]
+    for how in (PLAIN, QUANTILE, RECORDED):
+        codec = Codec.fit(cohort, how)
         again = codec.decode(codec.encode(cohort)).series["x"]
         assert np.allclose(again, cohort.series["x"], rtol=0, atol=1e-6 * (values[1] - values[0]))

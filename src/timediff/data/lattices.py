@@ -72,10 +72,12 @@ def telling_lattices(values: Floats, decimals: int | None) -> tuple[float | None
     values = values[values != 0]  # which is on every lattice
     if len(values) == 0:
         return None, ()
-    held = {step: float(on_lattice(values, step, decimals).mean()) for step in WORDS}
+    span = float(values.max() - values.min())
+    # Where nearly everything would pass for a multiple, or all values are near one, there is no lattice to speak of.
+    known = {step: span >= step and float(_slack(values, step, decimals).max()) <= step / 4 for step in WORDS}
+    held = {step: float(on_lattice(values, step, decimals).mean()) if known[step] else 0.0 for step in WORDS}
     base = next((step for step in WORDS if held[step] >= NEARLY_ALL), None)
     chosen = [] if base is None else [base]
-    span = float(values.max() - values.min())
     for step in reversed([step for step in WORDS if base is None or step > base]):
         by_chance = float(np.minimum(2 * _slack(values, step, decimals) / step, 1).mean())
         by_chance = max([by_chance, *(held[finer] * finer / step for finer in chosen if _contains(finer, step))])
