@@ -15,7 +15,11 @@ EVERY = {  # by preset, or what is set in one: the generator's name, and its set
     "paper": ("timediff", PAPER),
     **{
         f"{key}={value}": ("timediff", resolve(PAPER, assignments={key: value}))
-        for key, value in (("diffusion.discrete", "rounding"), ("diffusion.discrete", "softmax"))
+        for key, value in (
+            ("diffusion.discrete", "rounding"),
+            ("diffusion.discrete", "softmax"),
+            ("model.network", "cde"),
+        )
     },
     "fast": ("timediff", FAST),
     **{

@@ -44,7 +44,7 @@ def test_interrupted_and_resumed_is_uninterrupted_bit_for_bit(
     assert equal(weights(tmp_path / "run"), weights(whole))
 
 
-@pytest.mark.parametrize("setting", ["diffusion.discrete=rounding", "diffusion.discrete=softmax"])
+@pytest.mark.parametrize("setting", ["diffusion.discrete=rounding", "diffusion.discrete=softmax", "model.network=cde"])
 def test_other_parts_of_the_paper_are_resumed_bit_for_bit(icu: Cohort, tmp_path: Path, setting: str) -> None:
     key, value = setting.split("=")
     settings = small_settings(3, **{key: value})
