@@ -5,6 +5,7 @@ import pytest
 from helpers.denoisers import no_network
 from timediff.data.batch import Layout
 from timediff.diffusion.cascade.process import Cascade
+from timediff.diffusion.ddpm.gaussian_classes import GaussianClasses, Rounding, Softmax
 from timediff.diffusion.ddpm.process import MixedDiffusion
 from timediff.diffusion.settings import PROCESSES, CascadeSettings, DDPMSettings, ProcessSettings
 
@@ -18,12 +19,21 @@ def test_processes_have_names_and_edm_is_still_known():
 
 def test_settings_build_the_process_that_they_describe():
     ddpm = DDPMSettings(steps=30, lambda_=0.5).build(LAYOUT, no_network)
-    assert isinstance(ddpm, MixedDiffusion)
+    assert type(ddpm) is MixedDiffusion
     assert (ddpm.steps, ddpm.lambda_, ddpm.layout) == (30, 0.5, LAYOUT)
     cascade = CascadeSettings(lambda_=2.0, joint=False).build(LAYOUT, no_network)
     assert isinstance(cascade, Cascade)
     assert (cascade.lambda_, cascade.layout) == (2.0, LAYOUT)
     assert not cascade.step_head.allowed.any()
+
+
+@pytest.mark.parametrize(("discrete", "numbers"), [("rounding", Rounding), ("softmax", Softmax)])
+def test_classes_can_be_diffused_as_numbers(discrete, numbers):
+    process = DDPMSettings(steps=30, discrete=discrete).build(LAYOUT, no_network)
+    assert isinstance(process, GaussianClasses)
+    assert isinstance(process.numbers, numbers)
+    assert process.steps == 30
+    assert DDPMSettings(discrete=discrete).default_width(1, LAYOUT) == 4 * (2 + process.numbers.width)
 
 
 @pytest.mark.parametrize(("stays", "width"), [(1, 64), (1999, 64), (2000, 256)])

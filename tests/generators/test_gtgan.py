@@ -1,4 +1,4 @@
-"""GT-GAN: splines, differential equations, the flow's likelihood, its phases, and what it cannot be without."""
+"""GT-GAN: the flow's likelihood, its phases, and what it cannot be without."""
 
 import math
 from dataclasses import replace
@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from scipy.interpolate import CubicSpline
 from torch import Tensor
 
 from helpers.small_baselines import baseline, noise_for, untrained
@@ -15,14 +14,14 @@ from timediff.data.codec import Codec
 from timediff.data.cohort import Cohort
 from timediff.data.schema import Feature, Schema
 from timediff.errors import TimeDiffError
-from timediff.generators.gtgan import ode
-from timediff.generators.gtgan.cde import Encoder, controlled
+from timediff.generators.gtgan.cde import Encoder
 from timediff.generators.gtgan.flow import Flow
 from timediff.generators.gtgan.generator import moments_apart
 from timediff.generators.gtgan.gru_ode import GRUODELayer
 from timediff.generators.gtgan.network import GTGANNetwork
-from timediff.generators.gtgan.ode import ODESolver, solve
-from timediff.generators.gtgan.spline import natural_cubic_spline
+from timediff.networks import ode
+from timediff.networks.ode import ODESolver
+from timediff.networks.spline import natural_cubic_spline
 from timediff.settings.resolve import resolve
 
 FINE = ODESolver("rk4", 0.02)
@@ -32,69 +31,7 @@ def numbers(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-# Splines.
-
-
-@pytest.mark.parametrize("steps", [1, 2, 3, 9])
-def test_a_spline_goes_through_its_values_and_is_straight_at_both_ends(steps: int) -> None:
-    values = numbers(4, steps, 3)
-    path = natural_cubic_spline(values)
-    assert torch.equal(torch.stack([path(i) for i in range(steps)], dim=1), values)
-    assert not path.curvature[:, [0, -1]].any()
-
-
-def test_a_spline_is_scipys_in_between_and_so_is_its_derivative() -> None:
-    values = numbers(4, 9, 3).double()
-    path, expected = natural_cubic_spline(values), CubicSpline(np.arange(9), values, axis=1, bc_type="natural")
-    for t in (0.0, 0.3, 1.0, 4.5, 7.9, 8.0):
-        assert np.allclose(path(t), expected(t))
-        assert np.allclose(path.derivative(t), expected(t, 1))
-
-
-def test_with_missing_values_it_goes_through_the_others_alone() -> None:
-    values, observed = numbers(6, 12, 2).double(), numbers(6, 12, 2, seed=1) > 0
-    path = natural_cubic_spline(values, observed)
-    for i in range(6):
-        for j in range(2):
-            knots = sorted({0, 11, *np.flatnonzero(observed[i, :, j])})
-            expected = CubicSpline(knots, values[i, knots, j], bc_type="natural")
-            assert np.allclose([path(t)[i, j] for t in np.arange(0, 11.1, 0.5)], expected(np.arange(0, 11.1, 0.5)))
-
-
-# Differential equations.
-
-
-def test_a_solver_has_its_order() -> None:
-    """y' = y: halving the step divides the error by 2, 4 and 16."""
-    for method, order in (("euler", 1), ("midpoint", 2), ("rk4", 4)):
-        coarse, fine = (
-            abs(
-                solve(lambda t, y: y, torch.ones(1, dtype=torch.float64), 0, 1, ODESolver(method, step)).item() - math.e
-            )
-            for step in (0.25, 0.125)
-        )
-        assert math.log2(coarse / fine) == pytest.approx(order, abs=0.4)
-
-
-def test_a_solver_is_told_the_time() -> None:
-    y = solve(lambda t, y: torch.full_like(y, t), torch.zeros(1, dtype=torch.float64), 2, 4, ODESolver("midpoint", 0.5))
-    assert y.item() == pytest.approx((16 - 4) / 2)
-
-
-def test_along_a_straight_path_the_cde_is_a_matrix_exponential() -> None:
-    """dz = A z dX with X = c t."""
-    a, z, slope = 0.3 * numbers(3, 3), numbers(5, 3, seed=1), numbers(5, seed=2)
-    path = natural_cubic_spline(slope[:, None, None] * torch.arange(4)[None, :, None])
-    found = controlled(lambda z: (z @ a.T)[..., None], z, path, FINE)
-    for t in range(4):
-        exact = torch.linalg.matrix_exp(a * slope[:, None, None] * t) @ z[..., None]
-        assert torch.allclose(found[:, t], exact[..., 0], atol=1e-4)
-
-
-def test_a_constant_field_gives_back_how_far_the_path_has_gone() -> None:
-    values, field = numbers(4, 7, 2), numbers(3, 2, seed=1)
-    found = controlled(lambda z: field.expand(4, 3, 2), torch.zeros(4, 3), natural_cubic_spline(values), FINE)
-    assert torch.allclose(found, (values - values[:, :1]) @ field.T, atol=1e-4)
+# The autoencoder.
 
 
 @pytest.mark.parametrize("positive", [True, False])

@@ -11,8 +11,16 @@ HALO_SHORT = {**SHORT, "model.heads": 2, "model.layers": 2}
 OURS = [  # in this process tests may have registered more
     name for name in GENERATORS.names() if GENERATORS(name).__module__.startswith("timediff.")
 ]
-EVERY = {  # by preset: the generator's name, and its settings
+EVERY = {  # by preset, or what is set in one: the generator's name, and its settings
     "paper": ("timediff", PAPER),
+    **{
+        f"{key}={value}": ("timediff", resolve(PAPER, assignments={key: value}))
+        for key, value in (
+            ("diffusion.discrete", "rounding"),
+            ("diffusion.discrete", "softmax"),
+            ("model.network", "cde"),
+        )
+    },
     "fast": ("timediff", FAST),
     **{
         name: (generator_of(name), resolve(name, assignments=SHORT))

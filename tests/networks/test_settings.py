@@ -10,8 +10,11 @@ from helpers.denoisers import stays_of, training_noise
 from timediff.data.batch import Batch, Layout
 from timediff.diffusion.settings import PROCESSES
 from timediff.errors import TimeDiffError
+from timediff.networks import ode
 from timediff.networks.brnn import BidirectionalRNN
-from timediff.networks.settings import NETWORKS, BRNNSettings, NetworkSettings
+from timediff.networks.cde import NeuralCDE
+from timediff.networks.ode import ODESolver
+from timediff.networks.settings import NETWORKS, BRNNSettings, CDESettings, NetworkSettings
 
 
 class PerStep(nn.Module):
@@ -69,18 +72,41 @@ def test_settings_build_the_network_that_they_describe() -> None:
     assert network(torch.randn(2, 4, 5), torch.rand(2)).shape == (2, 4, 7)
 
 
-def test_a_width_is_set_where_it_is_unset() -> None:
-    assert BRNNSettings().width is None
-    assert BRNNSettings().sized(64).width == 64
-    assert BRNNSettings(hidden=8).sized(64).width == 8
+def test_settings_build_the_cde_that_they_describe() -> None:
+    settings = CDESettings(hidden=6, field_layers=2, field_width=9, solver="midpoint", solver_steps=4)
+    network = settings.build(5, 7)
+    assert isinstance(network, NeuralCDE)
+    assert network.solver == ODESolver("midpoint", 0.25)
+    sizes = [layer.weight.shape for layer in (*network.field.layers, network.field.output, network.output)]
+    assert sizes == [(9, 6), (9, 9), (6 * (5 + 1), 9), (7, 6)]
+    assert network(torch.randn(2, 4, 5), torch.rand(2)).shape == (2, 4, 7)
+    narrow = CDESettings(hidden=6).build(5, 7)
+    assert [layer.weight.shape for layer in narrow.field.layers] == [(6, 6)]
+
+
+def test_the_cde_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ode, "find_spec", lambda name: None)
+    with pytest.raises(TimeDiffError, match=r"model\.network = 'cde' needs torchdiffeq.*'timediff\[baselines\]'"):
+        CDESettings(hidden=6).build(5, 7)
+
+
+@pytest.mark.parametrize("settings", [BRNNSettings, CDESettings])
+def test_a_width_is_set_where_it_is_unset(settings: type[BRNNSettings] | type[CDESettings]) -> None:
+    assert settings().width is None
+    assert settings().sized(64).width == 64
+    assert settings(hidden=8).sized(64).width == 8
     with pytest.raises(ValueError, match=r"model\.hidden is unset"):
-        BRNNSettings().build(3, 3)
+        settings().build(3, 3)
 
 
 def test_what_is_out_of_range_is_said() -> None:
     assert BRNNSettings().problems() == []
     said = " ".join(BRNNSettings(layers=0, hidden=0, dropout=1.0).problems())
     assert all(key in said for key in ("model.layers", "model.hidden", "model.dropout"))
+    assert CDESettings().problems() == []
+    found = CDESettings(hidden=0, field_layers=0, field_width=0, solver_steps=2000).problems()
+    keys = ("model.hidden", "model.field_width", "model.field_layers", "model.solver_steps")
+    assert all(one.startswith(key) for one, key in zip(found, keys, strict=True))
 
 
 def test_settings_without_a_network_say_so() -> None:
@@ -89,7 +115,7 @@ def test_settings_without_a_network_say_so() -> None:
 
 
 @pytest.mark.parametrize(("process", "sampler"), [("ddpm", "ddim"), ("ddpm", "ancestral"), ("cascade", "multistep")])
-@pytest.mark.parametrize("name", ["brnn", "per-step"])
+@pytest.mark.parametrize("name", ["brnn", "cde", "per-step"])
 def test_any_network_trains_and_samples_in_any_process(name: str, process: str, sampler: str, per_step: str) -> None:
     torch.manual_seed(0)
     settings = NETWORKS(name)().sized(8)
@@ -98,7 +124,7 @@ def test_any_network_trains_and_samples_in_any_process(name: str, process: str, 
     losses = diffusion.loss(Batch.of(torch.rand(6, 5, 2) * 2 - 1, c), training_noise(6))
     losses.total.backward()
     weights = list(diffusion.denoiser.parameters())
-    assert type(diffusion.denoiser) is {"brnn": BidirectionalRNN, "per-step": PerStep}[name]
+    assert type(diffusion.denoiser) is {"brnn": BidirectionalRNN, "cde": NeuralCDE, "per-step": PerStep}[name]
     assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in weights)
     assert any((weight.grad != 0).any() for weight in weights)
     with torch.inference_mode():

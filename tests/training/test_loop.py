@@ -44,6 +44,17 @@ def test_interrupted_and_resumed_is_uninterrupted_bit_for_bit(
     assert equal(weights(tmp_path / "run"), weights(whole))
 
 
+@pytest.mark.parametrize("setting", ["diffusion.discrete=rounding", "diffusion.discrete=softmax", "model.network=cde"])
+def test_other_parts_of_the_paper_are_resumed_bit_for_bit(icu: Cohort, tmp_path: Path, setting: str) -> None:
+    key, value = setting.split("=")
+    settings = small_settings(3, **{key: value})
+    with pytest.raises(Stopped, match="update 1 of 3"):
+        TimeDiff(settings=settings).fit(icu, seed=5, run=tmp_path / "run", progress=signal_at(1))
+    TimeDiff(settings=settings).fit(icu, seed=5, run=tmp_path / "run", resume=True)
+    uninterrupted = TimeDiff(settings=settings).fit(icu, seed=5)
+    assert equal(weights(tmp_path / "run"), uninterrupted.fitted.network.state_dict())
+
+
 def test_killed_at_any_moment_it_can_be_resumed(icu: Cohort, tmp_path: Path) -> None:
     """SIGKILL at every write and rename of a run: its folder, three checkpoints, seconds, weights, provenance."""
     icu.write(tmp_path / "icu")

@@ -65,14 +65,23 @@ class DDPMSettings(ProcessSettings):
     process: str = "ddpm"
     steps: int = 1000  # T
     schedule: Literal["cosine", "linear"] = "cosine"
-    discrete: Literal["multinomial"] = "multinomial"
-    lambda_: float = 0.01  # weight of the discrete bound beside the Gaussian loss
+    discrete: Literal["multinomial", "rounding", "softmax"] = "multinomial"  # the others: see gaussian_classes.py
+    lambda_: float = 0.01  # weight of the multinomial bound beside the Gaussian loss; the others have no use for it
 
     def build(self, layout: "Layout", network: "BuildNetwork") -> "Process":
+        from timediff.diffusion.ddpm.gaussian_classes import GaussianClasses
         from timediff.diffusion.ddpm.process import MixedDiffusion
         from timediff.diffusion.ddpm.schedules import SCHEDULES
 
-        return MixedDiffusion(layout, network, SCHEDULES[self.schedule](self.steps), self.lambda_)
+        alpha_bar = SCHEDULES[self.schedule](self.steps)
+        if self.discrete == "multinomial":
+            return MixedDiffusion(layout, network, alpha_bar, self.lambda_)
+        return GaussianClasses(layout, network, alpha_bar, self.discrete)
+
+    def default_width(self, stays: int, layout: "Layout") -> int:
+        if self.discrete == "rounding":  # one input a channel
+            return PAPER_WIDTH * (len(layout.continuous) + len(layout.discrete))
+        return super().default_width(stays, layout)
 
     def problems(self, sampler: str, steps: int | None, scale: str) -> list[str]:
         found = super().problems(sampler, steps, scale) + at_least_one({"diffusion.steps": self.steps}, MOST_STEPS)

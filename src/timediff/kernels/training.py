@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm, linear, pad
 
-from timediff.networks.brnn import BidirectionalRNN, ModulatedNorm
+from timediff.networks.brnn import BidirectionalRNN
+from timediff.networks.embedding import ModulatedNorm
 from timediff.runtime.cuda_graphs import first_line
 from timediff.runtime.progress import Say, unheard
 

@@ -4,9 +4,8 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import layer_norm
 
-from timediff.networks.embedding import StepEmbedding
+from timediff.networks.embedding import ModulatedNorm, StepEmbedding
 
 INPUT_COLUMNS = 64  # of the embedding, where the noise level conditions the input
 
@@ -49,23 +48,6 @@ class BidirectionalRNN(nn.Module):
         if rest.shape[1]:
             x = torch.cat([x, rest[:, None].expand(-1, x.shape[1], -1)], dim=-1)
         return x, scale, shift
-
-
-class ModulatedNorm(nn.LayerNorm):
-    """norm(h) · (1 + scale) + shift; the norm's own weights join scale and shift, of which there are fewer."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__(width)
-
-    def forward(self, h: Tensor, scale: Tensor, shift: Tensor) -> Tensor:  # type: ignore[override]
-        """(L, B, width), and (B, width) each."""
-        weight, bias = self.folded(scale, shift)
-        return torch.addcmul(bias, layer_norm(h, self.normalized_shape, eps=self.eps), weight)
-
-    def folded(self, scale: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
-        """The weight and bias that do both."""
-        scale, shift = scale.to(self.weight.dtype), shift.to(self.weight.dtype)
-        return self.weight * (scale + 1), self.bias * (scale + 1) + shift
 
 
 class DropoutRNN(nn.Module):

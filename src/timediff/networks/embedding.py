@@ -1,9 +1,10 @@
-"""The step embedding: which diffusion step a network is looking at."""
+"""Which diffusion step a network is looking at: the step embedding, and the norm that it scales and shifts."""
 
 import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import layer_norm
 
 
 def sinusoidal(t: Tensor, width: int) -> Tensor:
@@ -27,3 +28,20 @@ class StepEmbedding(nn.Module):
     def forward(self, t: Tensor) -> Tensor:
         embedded: Tensor = self.layers(sinusoidal(t, self.inner))
         return embedded
+
+
+class ModulatedNorm(nn.LayerNorm):
+    """norm(h) · (1 + scale) + shift; the norm's own weights join scale and shift, of which there are fewer."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+
+    def forward(self, h: Tensor, scale: Tensor, shift: Tensor) -> Tensor:  # type: ignore[override]
+        """(L, B, width), and (B, width) each."""
+        weight, bias = self.folded(scale, shift)
+        return torch.addcmul(bias, layer_norm(h, self.normalized_shape, eps=self.eps), weight)
+
+    def folded(self, scale: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+        """The weight and bias that do both."""
+        scale, shift = scale.to(self.weight.dtype), shift.to(self.weight.dtype)
+        return self.weight * (scale + 1), self.bias * (scale + 1) + shift

@@ -9,6 +9,9 @@ from timediff.settings.checks import MOST_LAYERS, MOST_UNITS, at_least_one
 if TYPE_CHECKING:
     from torch import nn
 
+ODEMethod = Literal["euler", "midpoint", "rk4"]  # of torchdiffeq, with fixed steps
+MOST_SOLVER_STEPS = 1000  # of an ODE between two steps of a stay: more are a mistake
+
 
 @dataclass(frozen=True)
 class NetworkSettings:
@@ -41,8 +44,9 @@ class NetworkSettings:
 
 
 NETWORKS: Registry[type[NetworkSettings]] = Registry(
-    "network", "timediff.networks", {"brnn": "timediff.networks.settings:BRNNSettings"}
-)
+    "network", "timediff.networks",
+    {"brnn": "timediff.networks.settings:BRNNSettings", "cde": "timediff.networks.settings:CDESettings"},
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -79,3 +83,39 @@ class BRNNSettings(NetworkSettings):
         if not 0 <= self.dropout < 1:
             found.append(f"model.dropout is {self.dropout}; expected 0 up to but not including 1")
         return found
+
+
+@dataclass(frozen=True)
+class CDESettings(NetworkSettings):
+    """A neural controlled differential equation, which the paper considers; needs torchdiffeq."""
+
+    network: str = "cde"
+    hidden: int | None = None  # units of the state; unset = as the process says, see its settings
+    field_layers: int = 1  # hidden layers of the vector field
+    field_width: int | None = None  # their units; unset = hidden
+    solver: ODEMethod = "rk4"
+    solver_steps: int = 1  # between two steps of a stay
+
+    def build(self, inputs: int, outputs: int) -> "nn.Module":
+        from timediff.networks.cde import NeuralCDE
+        from timediff.networks.ode import ODESolver, require_torchdiffeq
+
+        require_torchdiffeq("model.network = 'cde'")
+        if self.hidden is None:
+            raise ValueError("model.hidden is unset: whoever knows the cohort sets it")
+        solver, field_width = ODESolver(self.solver, 1 / self.solver_steps), self.field_width or self.hidden
+        return NeuralCDE(
+            inputs, outputs, self.hidden, solver, field_layers=self.field_layers, field_width=field_width
+        )  # fmt: skip
+
+    def sized(self, width: int) -> Self:
+        return replace(self, hidden=self.hidden or width)
+
+    @property
+    def width(self) -> int | None:
+        return self.hidden
+
+    def problems(self) -> list[str]:
+        found = at_least_one({"model.hidden": self.hidden, "model.field_width": self.field_width}, MOST_UNITS)
+        found += at_least_one({"model.field_layers": self.field_layers}, MOST_LAYERS)
+        return found + at_least_one({"model.solver_steps": self.solver_steps}, MOST_SOLVER_STEPS)

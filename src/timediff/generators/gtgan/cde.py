@@ -1,37 +1,11 @@
 """The encoder: a neural controlled differential equation, driven by a spline of the stay (Kidger et al. 2020)."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 
-from timediff.generators.gtgan.ode import ODESolver, solve
-from timediff.generators.gtgan.spline import Spline
-
-
-def controlled(field: Callable[[Tensor], Tensor], z: Tensor, path: Spline, solver: ODESolver) -> Tensor:
-    """z (B, L, H) at every step of dz = f(z) dX, from z (B, H) at the first; f(z) is (B, H, P)."""
-
-    def velocity(t: float, z: Tensor) -> Tensor:
-        return (field(z) @ path.derivative(t)[..., None])[..., 0]
-
-    found = [z]
-    for i in range(path.values.shape[1] - 1):
-        found.append(solve(velocity, found[-1], i, i + 1, solver))
-    return torch.stack(found, dim=1)
-
-
-class VectorField(nn.Module):
-    def __init__(self, columns: int, hidden: int, layers: int) -> None:
-        super().__init__()
-        self.columns = columns
-        self.layers = nn.ModuleList(nn.Linear(hidden, hidden) for _ in range(layers))
-        self.output = nn.Linear(hidden, hidden * columns)
-
-    def forward(self, z: Tensor) -> Tensor:
-        for layer in self.layers:
-            z = torch.relu(layer(z))
-        return torch.tanh(self.output(z)).view(*z.shape, self.columns)
+from timediff.networks.cde import VectorField, controlled
+from timediff.networks.ode import ODESolver
+from timediff.networks.spline import Spline
 
 
 class Encoder(nn.Module):
@@ -43,7 +17,7 @@ class Encoder(nn.Module):
         super().__init__()
         self.solver, self.positive, self.skip = solver, positive, skip
         self.first = nn.Linear(columns, hidden)
-        self.field = VectorField(columns, hidden, layers)
+        self.field = VectorField(columns, hidden, layers, hidden)
         self.output = nn.Linear(hidden + columns * skip, latent)
 
     def forward(self, path: Spline) -> Tensor:

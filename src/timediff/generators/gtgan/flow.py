@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from timediff.generators.common.next_step import Factor
-from timediff.generators.gtgan.ode import ODESolver, solve
+from timediff.networks.ode import ODESolver, solve
 
 MOST_PERSISTENT = 0.9999  # fraction that is held, or correlation of a step with the next
 

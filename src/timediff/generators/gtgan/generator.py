@@ -11,8 +11,8 @@ from timediff.generators.common.adversarial import discriminator_loss, loss_if_r
 from timediff.generators.common.baseline import Baseline
 from timediff.generators.common.stay_losses import by_kind_and_part
 from timediff.generators.gtgan.network import GTGANNetwork
-from timediff.generators.gtgan.ode import require_torchdiffeq
 from timediff.generators.gtgan.settings import GTGANSettings
+from timediff.networks.ode import require_torchdiffeq
 from timediff.runtime.randomness import Noise
 from timediff.training.objective import Objective
 
@@ -27,7 +27,7 @@ class GTGAN(Baseline[GTGANSettings]):
     signed_losses = ("nll of latents",)
 
     def build(self, codec: Codec) -> nn.Module:
-        require_torchdiffeq()
+        require_torchdiffeq("gtgan")
         return GTGANNetwork(codec, self.settings, self.hidden)
 
     def objectives(self, codec: Codec) -> tuple[Objective, ...]:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from timediff.generators.gtgan.ode import ODESolver, solve
+from timediff.networks.ode import ODESolver, solve
 
 
 class GRUODELayer(nn.Module):

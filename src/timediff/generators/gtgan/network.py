@@ -13,9 +13,9 @@ from timediff.generators.common.columns import Columns
 from timediff.generators.gtgan.cde import Encoder
 from timediff.generators.gtgan.flow import Flow
 from timediff.generators.gtgan.gru_ode import GRUODE
-from timediff.generators.gtgan.ode import ODESolver
 from timediff.generators.gtgan.settings import GTGANSettings
-from timediff.generators.gtgan.spline import Spline, natural_cubic_spline
+from timediff.networks.ode import ODESolver
+from timediff.networks.spline import Spline, natural_cubic_spline
 from timediff.runtime.randomness import Noise
 
 LEAST = 1e-6  # of a latent number whose logarithm is taken

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from timediff.generators.common.settings import AdversarialBaseline, AdversarialSettings, RecurrentSettings
+from timediff.networks.settings import ODEMethod
 from timediff.settings.checks import MOST_LAYERS, MOST_UNITS, above_zero, at_least_one
 
-Method = Literal["euler", "midpoint", "rk4"]
 SMALLEST_STEP = 1e-3  # of a solver: more evaluations than that are a mistake
 
 
@@ -28,11 +28,11 @@ class GTGANModelSettings(RecurrentSettings):
 class SolverSettings:
     """Steps are in units of the time between two steps of a stay, and of the flow's whole time."""
 
-    encoder: Method = "rk4"
+    encoder: ODEMethod = "rk4"
     encoder_step: float = 1.0
-    decoder: Method = "euler"  # and of the discriminator
+    decoder: ODEMethod = "euler"  # and of the discriminator
     decoder_step: float = 0.5
-    flow: Method = "rk4"
+    flow: ODEMethod = "rk4"
     flow_step: float = 0.1
 
     def problems(self) -> list[str]:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from timediff.errors import TimeDiffError
 
-VectorField = Callable[[float, Tensor], Tensor]
+Derivative = Callable[[float, Tensor], Tensor]  # dy/dt, of t and y
 
 
 class ODESolver(NamedTuple):
@@ -17,12 +17,12 @@ class ODESolver(NamedTuple):
     step: float  # the largest
 
 
-def require_torchdiffeq() -> None:
+def require_torchdiffeq(what: str) -> None:
     if find_spec("torchdiffeq") is None:
-        raise TimeDiffError("gtgan needs torchdiffeq, which is not installed: pip install 'timediff[baselines]'")
+        raise TimeDiffError(f"{what} needs torchdiffeq, which is not installed: pip install 'timediff[baselines]'")
 
 
-def solve(field: VectorField, y: Tensor, start: float, end: float, solver: ODESolver) -> Tensor:
+def solve(field: Derivative, y: Tensor, start: float, end: float, solver: ODESolver) -> Tensor:
     """y at `end`, from y at `start`, of dy/dt = field(t, y).
 
     torchdiffeq's solver is called without `odeint` around it: that would move the times to the device of y and compare
@@ -36,9 +36,9 @@ def solve(field: VectorField, y: Tensor, start: float, end: float, solver: ODESo
 
 
 class _Field:
-    """A vector field as torchdiffeq's solvers call it."""
+    """A derivative as torchdiffeq's solvers call it."""
 
-    def __init__(self, field: VectorField) -> None:
+    def __init__(self, field: Derivative) -> None:
         self._field = field
 
     def __call__(self, t: Tensor, y: Tensor, **_: Any) -> Tensor:
