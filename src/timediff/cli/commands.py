@@ -222,6 +222,8 @@ def describe(
         data, extraction = read_cohort(cohort), read_extraction(cohort)
     schema, lengths = data.schema, data.lengths
     length = f"{schema.steps}" if data.length is None else f"{lengths.min()} to {lengths.max()}"
+    if data.provenance is not None:
+        say(str(data.provenance))
     say(f"{len(data):,} stays of {length} steps of {schema.step}; {missing_rate(data):.1%} of temporal values missing")
     table = Table("feature", "kind", "missing", "mean ± SD (range), or rate of each class")
     for record in records(data):

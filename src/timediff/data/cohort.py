@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from timediff.data.arrays import Array, Floats
 from timediff.data.parquet import parquet_writer, read_parquet
+from timediff.data.provenance import NAME, CohortProvenance, joined, read_provenance, with_provenance
 from timediff.data.schema import Schema, SplitBy
 from timediff.data.tables import Arrays, series_table, static_table
 from timediff.errors import TimeDiffError
@@ -31,6 +32,7 @@ class Cohort:
     series: Mapping[str, Floats]
     static: Mapping[str, Array]
     length: Array | None = None  # (N,); None = every stay has schema.steps steps
+    provenance: CohortProvenance | None = None  # of a synthetic cohort; None = real, or not known to be synthetic
 
     def __post_init__(self) -> None:
         shape = (len(self.stay_id), self.schema.steps)
@@ -78,6 +80,7 @@ class Cohort:
             series={name: values[index] for name, values in self.series.items()},
             static={name: values[index] for name, values in self.static.items()},
             length=None if self.length is None else self.length[index],
+            provenance=None if self.provenance is None else self.provenance.derive(),
         )
 
     def horizon(self, steps: int) -> "Cohort":
@@ -117,7 +120,7 @@ class Cohort:
             self.write_into(folder)
 
     def write_into(self, folder: Path) -> None:
-        with table_writer(folder, self.schema) as append:
+        with table_writer(folder, self.schema, self.provenance) as append:
             for start in range(0, len(self), CHUNK):
                 append(*self.take(np.arange(start, min(start + CHUNK, len(self)))).tables())
 
@@ -151,21 +154,27 @@ def concatenate(cohorts: Sequence[Cohort]) -> Cohort:
         {name: np.concatenate([cohort.series[name] for cohort in cohorts]) for name in first.series},
         {name: np.concatenate([cohort.static[name] for cohort in cohorts]) for name in first.static},
         None if all(c.length is None for c in cohorts) else np.concatenate([c.lengths for c in cohorts]),
+        joined([cohort.provenance for cohort in cohorts]),
     )
 
 
 @contextmanager
-def table_writer(folder: Path, schema: Schema) -> Iterator[Callable[[pa.Table, pa.Table], None]]:
+def table_writer(
+    folder: Path, schema: Schema, provenance: CohortProvenance | None = None
+) -> Iterator[Callable[[pa.Table, pa.Table], None]]:
     """Yields `append(series, static)`, which streams tables into the cohort folder `folder`."""
     writers: dict[str, pq.ParquetWriter] = {}
 
     def append(series: pa.Table, static: pa.Table) -> None:
         for name, table in (("series", series), ("static", static)):
             if name not in writers:
-                writers[name] = files.enter_context(parquet_writer(folder / f"{name}.parquet", table.schema))
+                known = with_provenance(table.schema, provenance)
+                writers[name] = files.enter_context(parquet_writer(folder / f"{name}.parquet", known))
             writers[name].write_table(table)
 
     (folder / "schema.toml").write_text(schema.to_toml(), encoding="utf-8")
+    if provenance is not None:
+        (folder / NAME).write_text(provenance.to_json(), encoding="utf-8")
     with ExitStack() as files:
         yield append
     write_manifest(folder, "cohort")
@@ -184,4 +193,5 @@ def read_cohort(path: str | Path) -> Cohort:
     schema = Schema.from_toml(read_text(folder / "schema.toml"), str(folder / "schema.toml"))
     series = read_parquet(folder / "series.parquet")
     static = read_parquet(folder / "static.parquet") if (folder / "static.parquet").is_file() else None
-    return Cohort.from_tables(schema, series, static, str(folder))
+    cohort = Cohort.from_tables(schema, series, static, str(folder))
+    return replace(cohort, provenance=read_provenance(folder, series.schema))
