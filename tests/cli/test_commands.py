@@ -297,3 +297,13 @@ def test_a_synthetic_cohort_is_described_as_one(run: Run, home: Path, tmp_path: 
     assert run("describe", tmp_path / "a")[1].startswith("synthetic (derived): by timediff")
     code, _, err = run("sample", tmp_path / "made", tmp_path / "again")
     assert (code, "not a run folder but a synthetic cohort" in err) == (2, True)
+
+
+def test_a_cohort_is_exported(run: Run, home: Path, tmp_path: Path) -> None:
+    code, _, err = run("export", home / "icu", tmp_path / "csv", "--to", "csv")
+    assert (code, err) == (0, "")
+    assert (tmp_path / "csv" / "series.csv").is_file()
+    code, _, err = run("export", home / "icu", tmp_path / "csv", "--to", "csv")
+    assert (code, "exists already" in err) == (2, True)
+    code, _, err = run("export", home / "icu", tmp_path / "out", "--to", "sas")
+    assert (code, "there is no export 'sas'" in err) == (2, True)

@@ -259,6 +259,25 @@ def describe(
 
 
 @app.command()
+def export(
+    cohort: CohortPath,
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="A folder, or an .xlsx file, that does not exist.", show_default=False)
+    ],
+    to: Annotated[str, typer.Option(metavar="NAME", help="csv, csv.gz, parquet-wide, parquet-long, meds or xlsx.")],
+) -> None:
+    """Write a cohort in a form that other tools read."""
+    from timediff.cli.console import bar, say
+    from timediff.exports.export import export as write
+    from timediff.runtime.files import require_new
+
+    require_new(out)
+    with bar("exporting") as progress:
+        write(cohort, out, to=to, progress=progress)
+    say(f"{out}: {cohort} as {to}")
+
+
+@app.command()
 def split(
     cohort: CohortPath,
     train: Annotated[Path, typer.Argument(metavar="TRAIN", help="Folder for the training stays.", show_default=False)],

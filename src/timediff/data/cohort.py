@@ -183,6 +183,15 @@ def table_writer(
 def read_cohort(path: str | Path) -> Cohort:
     """Reads and checks a cohort folder."""
     folder = Path(path)
+    schema = schema_in(folder)
+    series = read_parquet(folder / "series.parquet")
+    static = read_parquet(folder / "static.parquet") if (folder / "static.parquet").is_file() else None
+    cohort = Cohort.from_tables(schema, series, static, str(folder))
+    return replace(cohort, provenance=read_provenance(folder, series.schema))
+
+
+def schema_in(folder: Path) -> Schema:
+    """The schema of a cohort folder, or a sentence that says why it is none."""
     if not folder.is_dir():
         raise TimeDiffError(
             f"{folder} is not a folder; a cohort is one, with schema.toml, series.parquet, static.parquet."
@@ -190,8 +199,4 @@ def read_cohort(path: str | Path) -> Cohort:
     missing = [name for name in ("schema.toml", "series.parquet") if not (folder / name).is_file()]
     if missing:
         raise TimeDiffError(f"{folder} is not a cohort: it has no {' and no '.join(missing)}.")
-    schema = Schema.from_toml(read_text(folder / "schema.toml"), str(folder / "schema.toml"))
-    series = read_parquet(folder / "series.parquet")
-    static = read_parquet(folder / "static.parquet") if (folder / "static.parquet").is_file() else None
-    cohort = Cohort.from_tables(schema, series, static, str(folder))
-    return replace(cohort, provenance=read_provenance(folder, series.schema))
+    return Schema.from_toml(read_text(folder / "schema.toml"), str(folder / "schema.toml"))
