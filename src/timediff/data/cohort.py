@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from timediff.data import frames
 from timediff.data.arrays import Array, Floats
 from timediff.data.parquet import parquet_writer, read_parquet
 from timediff.data.provenance import NAME, CohortProvenance, joined, read_provenance, with_provenance
@@ -23,7 +24,7 @@ from timediff.runtime.parsing import read_text
 CHUNK = 20_000  # stays written at a time
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Cohort:
     """Series (N, L) and static values (N,) by feature name. NaN = missing; a discrete value is its class's index."""
 
@@ -51,6 +52,13 @@ class Cohort:
     def __len__(self) -> int:
         return len(self.stay_id)
 
+    def __getitem__(self, name: str) -> Array:
+        """The values of one feature, temporal (N, L) or static (N,); classes by name, None where missing."""
+        return frames.named_values(frames.require_feature(self.schema, name), self.values(name))
+
+    def __repr__(self) -> str:
+        return frames.described(self)
+
     @property
     def lengths(self) -> Array:
         """How many steps each stay has, (N,), whether or not all are equally long."""
@@ -69,7 +77,7 @@ class Cohort:
         return self.static[self.schema.label.name].astype(np.int64)
 
     def values(self, name: str) -> Array:
-        """The values of one feature, temporal (N, L) or static (N,)."""
+        """The values of one feature, temporal (N, L) or static (N,); a class is its index."""
         return self.series[name] if name in self.series else self.static[name]
 
     def take(self, index: Array) -> "Cohort":
@@ -113,6 +121,18 @@ class Cohort:
             series_table(self.schema, self.stay_id, self.series, self.length),
             static_table(self.schema, self.stay_id, self.static, self.length),
         )
+
+    def to_frames(self) -> frames.Frames:
+        """Series and static values as Arrow tables; classes by name, null where missing."""
+        return frames.to_frames(self)
+
+    def to_pandas(self) -> frames.Frames:
+        """The same as pandas data frames."""
+        return frames.to_pandas(self)
+
+    def to_polars(self) -> frames.Frames:
+        """The same as Polars data frames."""
+        return frames.to_polars(self)
 
     def write(self, path: str | Path) -> None:
         """Writes the cohort folder `path`, which must not exist yet."""
