@@ -62,6 +62,16 @@ def test_rows_in_another_order_are_read_as_a_whole(mixed: Cohort, tmp_path: Path
     assert same(concatenate(list(parts_of(tmp_path / "cohort", 50))), mixed)
 
 
+def test_stays_in_another_order_are_found_across_batches(tmp_path: Path) -> None:
+    """Each batch that Arrow reads is of one stay."""
+    steps = 65_536
+    cohort = Cohort(Schema((Feature("x", "continuous"),), steps), np.arange(2), {"x": np.zeros((2, steps))}, {})
+    cohort.write(tmp_path / "cohort")
+    series = cohort.tables()[0]
+    pq.write_table(pa.concat_tables([series[steps:], series[:steps]]), tmp_path / "cohort" / "series.parquet")
+    assert same(concatenate(list(parts_of(tmp_path / "cohort", 1))), cohort)
+
+
 def test_what_is_wrong_is_said(mixed: Cohort, tmp_path: Path) -> None:
     wrong = replace(mixed, series={**mixed.series, "pulse": mixed.series["pulse"] + 1000})
     wrong.write(tmp_path / "cohort")

@@ -102,6 +102,21 @@ def test_a_folder_and_a_cohort_are_exported_alike(
     assert len(calls) > 10
 
 
+def test_what_lies_beyond_a_stay_is_not_exported(to: str, ragged: Cohort, tmp_path: Path) -> None:
+    ragged = to_sixteen_digits(ragged)
+    beyond = {name: np.where(ragged.step_mask, values, 1.0) for name, values in ragged.series.items()}
+    td.export(replace(ragged, series=beyond), place(tmp_path, to), to=to)
+    assert same(BACK[to](place(tmp_path, to), ragged.schema, id_type(ragged)), ragged)
+
+
+def test_long_rows_lie_by_stay_and_step_with_static_ones_first(mixed: Cohort, tmp_path: Path) -> None:
+    td.export(mixed, tmp_path / "out", to="parquet-long")
+    rows = pq.read_table(tmp_path / "out" / "cohort.parquet").to_pylist()
+    place_of = [(row["stay_id"], -1 if row["step"] is None else row["step"]) for row in rows]
+    assert place_of == sorted(place_of)
+    assert next(row["feature"] for row in rows if row["step"] is None) == "length"
+
+
 def test_null_is_an_empty_field_and_classes_have_names(mixed: Cohort, tmp_path: Path) -> None:
     td.export(mixed, tmp_path / "out", to="csv")
     series = (tmp_path / "out" / "series.csv").read_text().splitlines()
@@ -197,6 +212,8 @@ def test_an_existing_output_is_refused_and_untouched(name: str, icu: Cohort, tmp
     out.write_text("mine")
     with pytest.raises(TimeDiffError, match="exists already"):
         td.export(icu, out, to=name)
+    with pytest.raises(TimeDiffError, match="exists already"):  # before anything is read
+        td.export(tmp_path / "no cohort", out, to=name)
     assert out.read_text() == "mine"
 
 

@@ -16,7 +16,7 @@ from helpers.strategies import cohorts
 from timediff.data import parts as parts_module
 from timediff.data.cohort import Cohort
 from timediff.data.parts import parts_of
-from timediff.data.schema import Schema
+from timediff.data.schema import Feature, Schema
 from timediff.errors import TimeDiffError
 from timediff.exports.meds import Timeline, code_of
 from timediff.sources.registry import source
@@ -105,6 +105,27 @@ def test_extract_reads_measurements_patients_and_the_label_back(
     assert np.array_equal(back.static["died"], expected.static["died"])
 
 
+def test_a_stay_begins_and_ends_with_its_events_and_the_outcome_comes_last(ragged: Cohort, tmp_path: Path) -> None:
+    td.export(ragged, tmp_path / "out", to="meds")
+    rows = events(tmp_path / "out").to_pylist()
+    for number, stay in enumerate(ragged.stay_id):
+        mine = [row for row in rows if row["stay_id"] == stay]
+        assert mine[0]["code"] == "STAY_START"
+        assert [row["code"].split("//")[0] for row in mine[-2:]] == ["OUTCOME", "STAY_END"]
+        assert mine[-2]["time"] == mine[-1]["time"]
+        hours = (mine[-1]["time"] - mine[0]["time"]).total_seconds() / 3600
+        assert hours == ragged.lengths[number]
+
+
+def test_no_two_features_share_a_code_and_none_ends_in_a_star() -> None:
+    def code(name: str, value: object = None) -> str:
+        return code_of(Feature(name, "continuous"), value)
+
+    assert code("a//b") != code("a", "b")
+    assert code("a%2Fb") != code("a/b")
+    assert code("heart*") == "MEASUREMENT//heart%2A"
+
+
 def test_stays_of_a_patient_follow_each_other(ragged: Cohort) -> None:
     timeline = Timeline(parts_of(ragged, 7))
     for patient in np.unique(ragged.static["patient"]):
@@ -136,6 +157,9 @@ def test_numbers_are_single_precision_by_the_standard_and_whole_beside(mixed: Co
 def test_times_that_no_calendar_has_are_refused(tmp_path: Path, mixed: Cohort) -> None:
     schema = Schema(mixed.schema.features, 6, "3650d")
     td.export(replace(mixed, schema=schema), tmp_path / "years", to="meds")
+    late = Cohort(Schema((Feature("x", "continuous"),), 1000, "3650d"), np.arange(1), {"x": np.zeros((1, 1000))}, {})
+    with pytest.raises(TimeDiffError, match="after the year 9999"):
+        td.export(late, tmp_path / "out", to="meds")
     schema = Schema(mixed.schema.features, 6, "1fortnight")
     with pytest.raises(TimeDiffError, match="expected a duration"):
         td.export(replace(mixed, schema=schema), tmp_path / "out", to="meds")

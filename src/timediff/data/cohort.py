@@ -24,7 +24,7 @@ from timediff.runtime.parsing import read_text
 CHUNK = 20_000  # stays written at a time
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False)
 class Cohort:
     """Series (N, L) and static values (N,) by feature name. NaN = missing; a discrete value is its class's index."""
 
