@@ -27,6 +27,7 @@ __all__ = [
     "compare",
     "evaluate",
     "evaluate_to",
+    "export",
     "generator",
     "load",
     "marginals",
@@ -57,6 +58,7 @@ _HOMES = {
     "evaluate": "timediff.evaluation.evaluate",
     "evaluate_to": "timediff.evaluation.evaluate",
     "Results": "timediff.evaluation.results",
+    "export": "timediff.exports.export",
     "Audit": "timediff.evaluation.audit",
     "AuditSettings": "timediff.evaluation.audit",
     "audit": "timediff.evaluation.audit",
@@ -81,6 +83,7 @@ if TYPE_CHECKING:
     from timediff.evaluation.metrics.marginals import marginals
     from timediff.evaluation.results import Results
     from timediff.evaluation.settings import EvaluationSettings
+    from timediff.exports.export import export
     from timediff.generators.base import Generator
     from timediff.generators.registry import generator, load
     from timediff.generators.streaming import sample_to

@@ -286,3 +286,24 @@ def test_the_demo_replaces_only_its_own_folder(run: Run, tmp_path: Path, monkeyp
         assert "report.html" in out
         assert "Whom could it expose?" in out
     assert (tmp_path / "demo" / "results" / "report.html").stat().st_size > 100_000
+
+
+def test_a_synthetic_cohort_is_described_as_one(run: Run, home: Path, tmp_path: Path) -> None:
+    assert run("sample", home / "run", tmp_path / "made", "-n", 12, "--seed", 4)[0] == 0
+    first = run("describe", tmp_path / "made")[1].splitlines()[0]
+    assert first.startswith("synthetic: by timediff, 12 stays sampled with seed 4, run ")
+    assert not run("describe", home / "icu")[1].startswith("synthetic")
+    assert run("split", tmp_path / "made", tmp_path / "a", tmp_path / "b")[0] == 0
+    assert run("describe", tmp_path / "a")[1].startswith("synthetic (derived): by timediff")
+    code, _, err = run("sample", tmp_path / "made", tmp_path / "again")
+    assert (code, "not a run folder but a synthetic cohort" in err) == (2, True)
+
+
+def test_a_cohort_is_exported(run: Run, home: Path, tmp_path: Path) -> None:
+    code, _, err = run("export", home / "icu", tmp_path / "csv", "--to", "csv")
+    assert (code, err) == (0, "")
+    assert (tmp_path / "csv" / "series.csv").is_file()
+    code, _, err = run("export", home / "icu", tmp_path / "csv", "--to", "csv")
+    assert (code, "exists already" in err) == (2, True)
+    code, _, err = run("export", home / "icu", tmp_path / "out", "--to", "sas")
+    assert (code, "there is no export 'sas'" in err) == (2, True)

@@ -1,5 +1,6 @@
 """Sampling straight to disk: parts, a stop and its resumption, and which blocks are whose."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from conftest import same
 from helpers.alike import alike
 from helpers.small_baselines import PROCESS_DIFFUSION
+from timediff import __version__
 from timediff.data.cohort import Cohort, read_cohort
 from timediff.data.schema import Schema
 from timediff.errors import TimeDiffError
@@ -88,6 +90,32 @@ def _bootstrap(cohort: Cohort) -> SimpleGenerator:
             return cohort.take(rng.integers(0, len(cohort), n))
 
     return Bootstrap().fit(cohort)
+
+
+def test_a_synthetic_cohort_says_which_run_and_seed_it_is_from(icu: Cohort, tmp_path: Path) -> None:
+    quick = _bootstrap(icu)
+    made = quick.sample(20, seed=3)
+    sample_to(quick, tmp_path / "made", 20, seed=3)
+    made.write(tmp_path / "written")
+    known = made.provenance
+    assert known is not None
+    assert (known.generator, known.run, known.trained_on) == ("bootstrap", quick.identity, icu.digest())
+    assert (known.synthetic, known.seed, known.stays, known.version) == (True, 3, 20, __version__)
+    assert (known.derived, len(known.date or "")) == (False, 10)
+    assert read_cohort(tmp_path / "made").provenance == read_cohort(tmp_path / "written").provenance == known
+
+
+def test_the_same_seed_gives_the_same_parquet_on_any_day(
+    icu: Cohort, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = _bootstrap(icu)
+    sample_to(quick, tmp_path / "today", 20, seed=3)
+    whole = quick.provenance_of
+    monkeypatch.setattr(quick, "provenance_of", lambda n, seed: replace(whole(n, seed), date="2001-01-01"))
+    sample_to(quick, tmp_path / "then", 20, seed=3)
+    for name in ("series.parquet", "static.parquet"):
+        assert (tmp_path / "today" / name).read_bytes() == (tmp_path / "then" / name).read_bytes()
+    assert "2001-01-01" in (tmp_path / "then" / "provenance.json").read_text()
 
 
 def test_a_sampling_that_finished_no_part_is_not_in_the_way(icu: Cohort, tmp_path: Path) -> None:

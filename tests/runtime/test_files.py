@@ -4,14 +4,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from timediff.errors import TimeDiffError
 from timediff.runtime import files
-from timediff.runtime.files import locked, new_folder, require_new, write_atomically
+from timediff.runtime.files import locked, new_file, new_folder, require_new, write_atomically
 
 SLEEP = "import sys, time; from pathlib import Path; from timediff.runtime.files import locked, new_folder\n"
 WRITE = """
@@ -158,3 +158,29 @@ def test_a_folder_that_may_not_be_written_is_said_before_work(tmp_path: Path) ->
     (tmp_path / "theirs").mkdir(mode=0o500)
     with pytest.raises(TimeDiffError, match="you may not write there"):
         require_new(tmp_path / "theirs" / "out")
+
+
+def test_a_new_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+    def write(meanwhile: Callable[[], None]) -> None:
+        with new_file(tmp_path / "out") as partial:
+            partial.write_text("half")
+            meanwhile()
+
+    def fail() -> None:
+        raise KeyboardInterrupt
+
+    def another() -> None:
+        (tmp_path / "out").write_text("another's")
+
+    with pytest.raises(KeyboardInterrupt):
+        write(fail)
+    assert list(tmp_path.iterdir()) == []
+    write(lambda: None)
+    assert (tmp_path / "out").read_text() == "half"
+    with pytest.raises(TimeDiffError, match="exists already"):
+        write(lambda: None)
+    (tmp_path / "out").unlink()
+    with pytest.raises(TimeDiffError, match="exists already"):
+        write(another)
+    assert (tmp_path / "out").read_text() == "another's"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]

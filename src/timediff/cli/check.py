@@ -128,6 +128,8 @@ def _cohort(checked: Checked) -> None:
     with checked.reading():
         cohort = read_cohort(checked.path)
         checked.notes.append(f"{len(cohort):,} stays of {cohort.schema.steps:,} steps")
+        if cohort.provenance is not None:
+            checked.notes.append(str(cohort.provenance))
 
 
 def _parts(checked: Checked) -> None:
@@ -149,9 +151,10 @@ def _has(*names: str) -> Callable[[Path], bool]:
 
 KINDS: tuple[tuple[Callable[[Path], bool], str, Callable[[Checked], None]], ...] = (
     (_has("comparison.json"), "a comparison", _comparison),
+    (_has("series.parquet"), "a cohort", _cohort),  # before a run, since a synthetic one has a provenance.json too
     (_has("provenance.json"), "a run", _run),
     (_has("results.json"), "results", _results),
     (_has("audit.json"), "an audit", _audit),
     (_has("request.json"), "an unfinished sampling", _parts),
-    (_has("schema.toml", "series.parquet"), "a cohort", _cohort),
+    (_has("schema.toml"), "a cohort", _cohort),
 )

@@ -222,6 +222,8 @@ def describe(
         data, extraction = read_cohort(cohort), read_extraction(cohort)
     schema, lengths = data.schema, data.lengths
     length = f"{schema.steps}" if data.length is None else f"{lengths.min()} to {lengths.max()}"
+    if data.provenance is not None:
+        say(str(data.provenance))
     say(f"{len(data):,} stays of {length} steps of {schema.step}; {missing_rate(data):.1%} of temporal values missing")
     table = Table("feature", "kind", "missing", "mean ± SD (range), or rate of each class")
     for record in records(data):
@@ -254,6 +256,25 @@ def describe(
             title = os.fsencode(cohort.resolve().name).decode("utf-8", "replace")
             write_cohort_page(html, data, title=title, extraction=extraction)
         say(f"{html}: open it in a browser")
+
+
+@app.command()
+def export(
+    cohort: CohortPath,
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="A folder, or an .xlsx file, that does not exist.", show_default=False)
+    ],
+    to: Annotated[str, typer.Option(metavar="NAME", help="csv, csv.gz, parquet-wide, parquet-long, meds or xlsx.")],
+) -> None:
+    """Write a cohort in a form that other tools read."""
+    from timediff.cli.console import bar, say
+    from timediff.exports.export import export as write
+    from timediff.runtime.files import require_new
+
+    require_new(out)
+    with bar("exporting") as progress:
+        write(cohort, out, to=to, progress=progress)
+    say(f"{out}: {cohort} as {to}")
 
 
 @app.command()

@@ -10,8 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from timediff.data import frames
 from timediff.data.arrays import Array, Floats
 from timediff.data.parquet import parquet_writer, read_parquet
+from timediff.data.provenance import NAME, CohortProvenance, joined, read_provenance, with_provenance
 from timediff.data.schema import Schema, SplitBy
 from timediff.data.tables import Arrays, series_table, static_table
 from timediff.errors import TimeDiffError
@@ -31,6 +33,7 @@ class Cohort:
     series: Mapping[str, Floats]
     static: Mapping[str, Array]
     length: Array | None = None  # (N,); None = every stay has schema.steps steps
+    provenance: CohortProvenance | None = None  # of a synthetic cohort; None = real, or not known to be synthetic
 
     def __post_init__(self) -> None:
         shape = (len(self.stay_id), self.schema.steps)
@@ -48,6 +51,13 @@ class Cohort:
 
     def __len__(self) -> int:
         return len(self.stay_id)
+
+    def __getitem__(self, name: str) -> Array:
+        """The values of one feature, temporal (N, L) or static (N,); classes by name, None where missing."""
+        return frames.named_values(frames.require_feature(self.schema, name), self.values(name))
+
+    def __repr__(self) -> str:
+        return frames.described(self)
 
     @property
     def lengths(self) -> Array:
@@ -67,7 +77,7 @@ class Cohort:
         return self.static[self.schema.label.name].astype(np.int64)
 
     def values(self, name: str) -> Array:
-        """The values of one feature, temporal (N, L) or static (N,)."""
+        """The values of one feature, temporal (N, L) or static (N,); a class is its index."""
         return self.series[name] if name in self.series else self.static[name]
 
     def take(self, index: Array) -> "Cohort":
@@ -78,6 +88,7 @@ class Cohort:
             series={name: values[index] for name, values in self.series.items()},
             static={name: values[index] for name, values in self.static.items()},
             length=None if self.length is None else self.length[index],
+            provenance=None if self.provenance is None else self.provenance.derive(),
         )
 
     def horizon(self, steps: int) -> "Cohort":
@@ -111,13 +122,25 @@ class Cohort:
             static_table(self.schema, self.stay_id, self.static, self.length),
         )
 
+    def to_frames(self) -> frames.Frames:
+        """Series and static values as Arrow tables; classes by name, null where missing."""
+        return frames.to_frames(self)
+
+    def to_pandas(self) -> frames.Frames:
+        """The same as pandas data frames."""
+        return frames.to_pandas(self)
+
+    def to_polars(self) -> frames.Frames:
+        """The same as Polars data frames."""
+        return frames.to_polars(self)
+
     def write(self, path: str | Path) -> None:
         """Writes the cohort folder `path`, which must not exist yet."""
         with new_folder(Path(path)) as folder:
             self.write_into(folder)
 
     def write_into(self, folder: Path) -> None:
-        with table_writer(folder, self.schema) as append:
+        with table_writer(folder, self.schema, self.provenance) as append:
             for start in range(0, len(self), CHUNK):
                 append(*self.take(np.arange(start, min(start + CHUNK, len(self)))).tables())
 
@@ -151,21 +174,27 @@ def concatenate(cohorts: Sequence[Cohort]) -> Cohort:
         {name: np.concatenate([cohort.series[name] for cohort in cohorts]) for name in first.series},
         {name: np.concatenate([cohort.static[name] for cohort in cohorts]) for name in first.static},
         None if all(c.length is None for c in cohorts) else np.concatenate([c.lengths for c in cohorts]),
+        joined([cohort.provenance for cohort in cohorts]),
     )
 
 
 @contextmanager
-def table_writer(folder: Path, schema: Schema) -> Iterator[Callable[[pa.Table, pa.Table], None]]:
+def table_writer(
+    folder: Path, schema: Schema, provenance: CohortProvenance | None = None
+) -> Iterator[Callable[[pa.Table, pa.Table], None]]:
     """Yields `append(series, static)`, which streams tables into the cohort folder `folder`."""
     writers: dict[str, pq.ParquetWriter] = {}
 
     def append(series: pa.Table, static: pa.Table) -> None:
         for name, table in (("series", series), ("static", static)):
             if name not in writers:
-                writers[name] = files.enter_context(parquet_writer(folder / f"{name}.parquet", table.schema))
+                known = with_provenance(table.schema, provenance)
+                writers[name] = files.enter_context(parquet_writer(folder / f"{name}.parquet", known))
             writers[name].write_table(table)
 
     (folder / "schema.toml").write_text(schema.to_toml(), encoding="utf-8")
+    if provenance is not None:
+        (folder / NAME).write_text(provenance.to_json(), encoding="utf-8")
     with ExitStack() as files:
         yield append
     write_manifest(folder, "cohort")
@@ -174,6 +203,15 @@ def table_writer(folder: Path, schema: Schema) -> Iterator[Callable[[pa.Table, p
 def read_cohort(path: str | Path) -> Cohort:
     """Reads and checks a cohort folder."""
     folder = Path(path)
+    schema = schema_in(folder)
+    series = read_parquet(folder / "series.parquet")
+    static = read_parquet(folder / "static.parquet") if (folder / "static.parquet").is_file() else None
+    cohort = Cohort.from_tables(schema, series, static, str(folder))
+    return replace(cohort, provenance=read_provenance(folder, series.schema))
+
+
+def schema_in(folder: Path) -> Schema:
+    """The schema of a cohort folder, or a sentence that says why it is none."""
     if not folder.is_dir():
         raise TimeDiffError(
             f"{folder} is not a folder; a cohort is one, with schema.toml, series.parquet, static.parquet."
@@ -181,7 +219,4 @@ def read_cohort(path: str | Path) -> Cohort:
     missing = [name for name in ("schema.toml", "series.parquet") if not (folder / name).is_file()]
     if missing:
         raise TimeDiffError(f"{folder} is not a cohort: it has no {' and no '.join(missing)}.")
-    schema = Schema.from_toml(read_text(folder / "schema.toml"), str(folder / "schema.toml"))
-    series = read_parquet(folder / "series.parquet")
-    static = read_parquet(folder / "static.parquet") if (folder / "static.parquet").is_file() else None
-    return Cohort.from_tables(schema, series, static, str(folder))
+    return Schema.from_toml(read_text(folder / "schema.toml"), str(folder / "schema.toml"))

@@ -41,11 +41,18 @@ def write_parquet(path: Path, table: pa.Table) -> None:
 
 def read_parquet(path: Path) -> pa.Table:
     """The table of a file that is as it was written, as far as that can be known."""
+    with parquet_file(path) as file:
+        return file.read()
+
+
+@contextmanager
+def parquet_file(path: Path) -> Iterator[pq.ParquetFile]:
+    """Yields the same file, to be read a part at a time."""
     try:
         with path.open("rb") as file:
             if not _is_sound(file):
                 raise Problems(str(path), ["damaged: its bytes are not those that were written; write it again"])
-            return pq.ParquetFile(file, page_checksum_verification=True).read()
+            yield pq.ParquetFile(file, page_checksum_verification=True)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise Problems(str(path), [f"not a readable Parquet file ({reason[:200]})"]) from error

@@ -97,9 +97,8 @@ class Arrays:
             self.problems.append(f"stay_id is {_type(ids)} in series.parquet but {_type(stays)} in static.parquet")
         if len(self.problems) > before:
             return None
-        common = pa.string() if _family(ids.type) == "text" else pa.int64()
         try:
-            row = pc.index_in(_plain(ids).cast(common), value_set=_plain(stays).cast(common).combine_chunks())
+            row = row_of_stay(ids, stays)
         except pa.ArrowException:
             self.problems.append(f"stay_id must be text or whole numbers below 2⁶³, not {_type(ids)} with other values")
             return None
@@ -182,6 +181,12 @@ class Arrays:
                 f"{where}: values that are none of its classes ({listed(feature.classes)}): {cells(strange)}"
             )
         return np.asarray(index.cast(pa.float64()).to_numpy())
+
+
+def row_of_stay(ids: pa.ChunkedArray, stays: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Where each id stands among those of the stays; null where it does not."""
+    common = pa.string() if _family(ids.type) == "text" else pa.int64()
+    return pc.index_in(_plain(ids).cast(common), value_set=_plain(stays).cast(common).combine_chunks())
 
 
 def series_table(schema: Schema, stay_id: Array, series: Mapping[str, Floats], length: Array | None) -> pa.Table:

@@ -2,11 +2,15 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from timediff import __version__
 from timediff.data.arrays import Floats
 from timediff.data.cohort import Cohort, concatenate
+from timediff.data.provenance import CohortProvenance
 from timediff.data.schema import Schema
 from timediff.errors import TimeDiffError
 from timediff.runtime.progress import Progress, Say, silent, unheard
@@ -126,4 +130,17 @@ class Generator(ABC):
         """`n` synthetic stays; the same seed gives the same stays."""
         if n < 1:
             raise TimeDiffError(f"{n} stays to sample; expected at least 1.")
-        return concatenate(list(self.stream(n, seed=seed, length=length, progress=progress, **options)))
+        made = concatenate(list(self.stream(n, seed=seed, length=length, progress=progress, **options)))
+        return replace(made, provenance=self.provenance_of(n, seed))
+
+    def provenance_of(self, n: int, seed: int) -> CohortProvenance:
+        """What a cohort of `n` stays, sampled today, says of itself."""
+        return CohortProvenance(
+            generator=self.name,
+            run=self.identity,
+            trained_on=self.trained_on,
+            seed=seed,
+            stays=n,
+            version=__version__,
+            date=f"{datetime.now(UTC):%Y-%m-%d}",
+        )

@@ -93,6 +93,8 @@ class Run:
 
         if not (path / PROVENANCE).is_file():
             raise TimeDiffError(f"{path} is not a run folder: `timediff fit` writes one, with a provenance.json in it.")
+        if (path / "series.parquet").is_file():
+            raise TimeDiffError(f"{path} is not a run folder but a synthetic cohort: give the run it was sampled from.")
         try:
             table = read_json(path / PROVENANCE)
             known = Provenance.read(table, PROVENANCE)

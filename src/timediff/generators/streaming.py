@@ -68,7 +68,8 @@ def sample_to(
         devices.wait_for_all()
         if not first:
             return
-        with new_folder(path) as folder, table_writer(folder, replace(generator.schema, steps=steps)) as append:
+        schema, provenance = replace(generator.schema, steps=steps), generator.provenance_of(n, seed)
+        with new_folder(path) as folder, table_writer(folder, schema, provenance) as append:
             for series, static in _joined(parts):
                 append(series, static)
         shutil.rmtree(parts)

@@ -64,6 +64,24 @@ def new_folder(path: Path) -> Iterator[Path]:
             raise
 
 
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """Yields a hidden file that becomes `path` when the block ends well, and vanishes when it does not."""
+    refuse_existing(path)
+    place = path.resolve()
+    partial = _partial(place)
+    with explained(path):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(place, path)
+        try:
+            yield partial
+            refuse_existing(path)
+            partial.replace(place)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+
+
 def write_atomically(path: Path, content: bytes | str) -> None:
     """Writes beside `path`, forces it to disk and renames: a reader sees the old file or the new one."""
     place = path.parent.resolve() / path.name

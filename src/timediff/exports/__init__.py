@@ -1,0 +1,1 @@
+"""Cohort → the forms that other tools read."""
