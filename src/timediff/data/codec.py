@@ -7,7 +7,6 @@ With codec.recording it also knows how values are recorded (recording.py), and m
 """
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -20,49 +19,22 @@ from timediff.data.arrays import Array, Floats
 from timediff.data.batch import Batch, Channel, Layout
 from timediff.data.cohort import Cohort
 from timediff.data.levels import ClassLevels
-from timediff.data.quantiles import Quantiles
-from timediff.data.recording import Recording, derivations
-from timediff.data.relations import exact_relations
 from timediff.data.schema import Feature, Schema, multiples
+from timediff.data.statistics import (
+    Statistics,
+    StoredStatistics,
+    impossible,
+    not_recorded,
+    statistics_of,
+    unlearnable,
+    with_recordings,
+)
 from timediff.errors import Problems, TimeDiffError
 from timediff.runtime.parsing import Unreadable, parse_json
-from timediff.runtime.seeding import stream
 from timediff.settings.training import CodecSettings
 from timediff.settings.typed import build
 
-FINEST = 2**21  # steps of the resolution that [−1, 1] in single precision can tell apart, with a margin
-LARGEST, SMALLEST = 1e150, 1e-150  # of values and of their range: squares of others leave double precision
 SPARSE_FLOOR = -0.8  # a sparse feature's values use [−0.8, 1]; its missing values lie at −1, below them
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """What is remembered of one feature. `fill` replaces a null: the mean, or the most frequent class."""
-
-    low: float
-    high: float
-    fill: float
-    missing: bool
-    constant: bool  # one value only: nothing to learn, given back as it is; NaN when every value was null
-    quantiles: Quantiles | None = None
-    recording: Recording | None = None
-
-
-@dataclass(frozen=True)
-class StoredStatistics:
-    """Statistics as JSON has them: the numbers of a feature that was never observed are null."""
-
-    low: float | None
-    high: float | None
-    fill: float | None
-    missing: bool
-    constant: bool
-    quantiles: Quantiles | None = None
-    recording: Recording | None = None
-
-    def restored(self) -> Statistics:
-        low, high, fill = (math.nan if value is None else value for value in (self.low, self.high, self.fill))
-        return Statistics(low, high, fill, self.missing, self.constant, self.quantiles, self.recording)
 
 
 @dataclass(frozen=True)
@@ -86,19 +58,19 @@ class Codec:
         schema, found = cohort.schema.generated(), []
         statistics = {}
         for feature in schema.features:
-            statistics[feature.name] = known = _statistics(feature, cohort.values(feature.name), settings)
+            statistics[feature.name] = known = statistics_of(feature, cohort.values(feature.name), settings)
             if known.constant and not settings.allow_constant:
                 what = "has no value at all" if np.isnan(known.fill) else f"is always {_shown(feature, known.fill)}"
                 found.append(f"{feature.name!r} {what}: remove the column, or carry it through with --allow-constant")
             elif not feature.discrete and not known.constant:
-                found += _unlearnable(feature, known, settings)
+                found += unlearnable(feature, known, settings)
         found += _not_sparse(schema, settings.sparse)
         if settings.sparse and settings.scale == "quantile":
             found.append(
                 "codec.sparse needs codec.scale = 'training' or 'bounds': quantiles leave no room below the range"
             )
         if settings.recording and not found:
-            statistics |= _recordings(cohort, schema, statistics)
+            statistics |= with_recordings(cohort, schema, statistics)
         codec = Codec(schema, statistics, settings.sparse, settings.fill)
         if not found and not codec.layout.width:
             found.append("every column is constant or empty, so there is nothing to learn")
@@ -250,7 +222,7 @@ class Codec:
         recordings = {name: known.recording for name, known in stored.statistics.items()}
         for feature in schema.features:
             if known := stored.statistics.get(feature.name):
-                problems = _impossible(feature, known) + _not_recorded(feature, known, recordings)
+                problems = impossible(feature, known) + not_recorded(feature, known, recordings)
                 found += [f"{feature.name!r}: {problem}" for problem in problems]
         found += _not_sparse(schema, stored.sparse)
         if found:
@@ -278,78 +250,6 @@ def _not_sparse(schema: Schema, sparse: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _impossible(feature: Feature, known: StoredStatistics) -> list[str]:
-    """What is wrong with stored statistics of a feature."""
-    numbers = known.low, known.high, known.fill
-    if known.low is None or known.high is None or known.fill is None:
-        if known.constant and numbers == (None, None, None):  # never observed
-            return []
-        return ["low, high and fill are numbers, or all null where no value was ever observed"]
-    if known.constant:
-        return [] if known.low == known.high == known.fill else ["it is constant, but its numbers are not all the same"]
-    if not known.low < known.high:
-        return ["low is not below high"]
-    if feature.discrete:
-        classes = range(len(feature.classes))
-        return [] if all(n in classes for n in numbers) else ["low, high and fill are not numbers of its classes"]
-    if _range_problem(known.low, known.high) or abs(known.fill) > LARGEST:
-        return ["its range is beyond what can be computed with"]
-    return known.quantiles.problems() if known.quantiles else []
-
-
-def _not_recorded(feature: Feature, known: StoredStatistics, recordings: Mapping[str, Recording | None]) -> list[str]:
-    """What is wrong with how a feature's values are said to be recorded."""
-    if known.recording is None:
-        return []
-    if feature.discrete or feature.scope != "temporal" or known.constant or known.quantiles is None:
-        return ["only continuous temporal features with quantiles say how they are recorded"]
-    return known.recording.problems(feature.name, recordings)
-
-
-def _range_problem(low: float, high: float) -> str | None:
-    """Why no number of this range can be computed with; magnitudes alone are said."""
-    largest = max(abs(low), abs(high))
-    if largest > LARGEST:
-        return f"has values of about {largest:.0e}, more than the {LARGEST:.0e} that can be computed with"
-    if high - low < SMALLEST:
-        return f"has a range of about {high - low:.0e}, less than the {SMALLEST:.0e} that can be computed with"
-    return None
-
-
-def _unlearnable(feature: Feature, known: Statistics, settings: CodecSettings) -> list[str]:
-    """What keeps a continuous feature from coming back as it went in."""
-    if problem := _range_problem(known.low, known.high):
-        return [f"{feature.name!r} {problem}: mend the values, or give them in another unit"]
-    found = []
-    if settings.scale == "bounds" and feature.bounds is None:
-        found.append(f"codec.scale is 'bounds', but {feature.name!r} has none: give it bounds in schema.toml")
-    if feature.resolution and (known.high - known.low) / feature.resolution > FINEST:
-        found.append(
-            f"{feature.name!r} spans more than {FINEST:,} times its resolution, too fine for single precision: "
-            "give it a coarser resolution, or none"
-        )
-    return found
-
-
-def _statistics(feature: Feature, values: Array, settings: CodecSettings) -> Statistics:
-    observed = values[~np.isnan(values)]
-    missing = len(observed) < values.size
-    if len(observed) == 0:
-        return Statistics(np.nan, np.nan, np.nan, missing, constant=True)
-    low, high = float(observed.min()), float(observed.max())
-    if low == high:
-        return Statistics(low, high, low, missing, constant=True)
-    if feature.discrete:
-        fill = float(np.bincount(observed.astype(np.int64)).argmax())
-        return Statistics(low, high, fill, missing, constant=False)
-    if _range_problem(low, high):  # which `fit` refuses
-        return Statistics(low, high, low, missing, constant=False)
-    if settings.scale == "bounds" and feature.bounds:
-        low, high = feature.bounds
-    quantiles = Quantiles.fit(observed.astype(np.float64)) if settings.scale == "quantile" else None
-    return Statistics(low, high, float(observed.mean()), missing, constant=False, quantiles=quantiles)
-
-
 def carried(values: Floats) -> Floats:
     """The last value carried forward, then the first one backward; (N, L), NaN = missing."""
     steps = np.arange(values.shape[1])
@@ -371,19 +271,6 @@ def _rounded(feature: Feature, values: Floats) -> Floats:
     decimals = max(0, 9 - int(np.floor(np.log10(r))))  # 368 · 0.1 is 36.800000000000004 otherwise
     rounded: Floats = np.round(steps * r, decimals)
     return rounded
-
-
-def _recordings(cohort: Cohort, schema: Schema, statistics: Mapping[str, Statistics]) -> dict[str, Statistics]:
-    """Statistics that also say how the values of a continuous temporal feature are recorded."""
-    values = {
-        feature.name: np.asarray(cohort.values(feature.name), np.float64)
-        for feature in schema.temporal
-        if not feature.discrete and not statistics[feature.name].constant
-    }
-    derived = derivations(values, exact_relations(values, stream("codec", 0)))
-    return {
-        name: replace(statistics[name], recording=Recording.fit(own, derived.get(name))) for name, own in values.items()
-    }
 
 
 def _majority(values: Floats, classes: int) -> Floats:
