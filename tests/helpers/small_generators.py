@@ -22,6 +22,7 @@ EVERY = {  # by preset, or what is set in one: the generator's name, and its set
         )
     },
     "fast": ("timediff", FAST),
+    "diffusion.separate=true": ("timediff", resolve(FAST, assignments={"diffusion.separate": True})),
     **{
         name: (generator_of(name), resolve(name, assignments=SHORT))
         for name in (*BASELINES, *PUBLISHED)

@@ -90,10 +90,10 @@ def test_a_run_whose_gpu_went_can_be_resumed(icu: Cohort, tmp_path: Path, monkey
     whole = TimeDiff(settings=settings).fit(icu, seed=0)
     step = TrainingStep.__call__
 
-    def failing(self: TrainingStep, number: int) -> None:
+    def failing(self: TrainingStep, number: int, skip: frozenset[str]) -> None:
         if number == 7:
             raise RuntimeError("CUDA error: device unavailable")
-        step(self, number)
+        step(self, number, skip)
 
     with monkeypatch.context() as patch:
         patch.setattr(TrainingStep, "__call__", failing)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from helpers.one_number import ALONE, OneNumber, data, one_number_settings, squared
+from helpers.one_number import ALONE, OneNumber, data, one_number_settings
 from helpers.small_runs import equal, small_settings, weights
 from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
@@ -20,7 +20,7 @@ from timediff.training.validation import Validation
 
 def state(validation: Validation | None = None) -> TrainingState:
     """One whose network, average and best weights are three different things."""
-    found = TrainingState.initial(OneNumber(), ALONE, one_number_settings(), validation)
+    found = TrainingState.initial(OneNumber(), ALONE, one_number_settings(), [validation] if validation else [])
     found.network.w.data.fill_(3.0)  # type: ignore[operator, union-attr]
     found.ema.weights["w"].fill_(2.0)
     return found
@@ -31,7 +31,7 @@ def test_the_averaged_weights_are_returned() -> None:
 
 
 def test_of_validated_weights_the_best_are_returned() -> None:
-    validation = Validation(OneNumber(), squared, data(torch.ones(5)), seed=0)
+    validation = Validation(OneNumber(), ALONE[0], data(torch.ones(5)), seed=0)
     said: list[str] = []
     assert float(state(validation).best_weights(pytest.fail)["w"]) == 2.0  # nothing was validated yet
     validation.look({"w": torch.tensor([1.0])}, 4)
@@ -90,7 +90,7 @@ def test_an_optimizer_is_plain_sgd_where_that_is_set() -> None:
 
 
 def test_a_checkpoint_brings_back_network_average_optimizers_and_validation(tmp_path: Path) -> None:
-    validation = Validation(OneNumber(), squared, data(torch.ones(5)), seed=0)
+    validation = Validation(OneNumber(), ALONE[0], data(torch.ones(5)), seed=0)
     before = state(validation)
     validation.look({"w": torch.tensor([1.0])}, 4)
     (optimizer,) = before.optimizers.values()
@@ -99,7 +99,7 @@ def test_a_checkpoint_brings_back_network_average_optimizers_and_validation(tmp_
     checkpoints = Checkpoints(tmp_path)
     checkpoints.write(7, before.parts())
     after = TrainingState.initial(
-        OneNumber(), ALONE, one_number_settings(), Validation(OneNumber(), squared, data(torch.ones(5)), seed=0)
+        OneNumber(), ALONE, one_number_settings(), [Validation(OneNumber(), ALONE[0], data(torch.ones(5)), seed=0)]
     )
     said: list[str] = []
     assert after.restore(checkpoints, said.append) == 7
@@ -152,8 +152,8 @@ def test_a_checkpoint_of_another_run_is_refused_in_a_sentence(kind: str, tmp_pat
     changes, said = ANOTHER[kind]
     checkpoints = Checkpoints(tmp_path)
     checkpoints.write(7, _another(**changes))
-    validation = Validation(OneNumber(), squared, data(torch.ones(5)), seed=0)
-    after = TrainingState.initial(OneNumber(), ALONE, one_number_settings(), validation)
+    validation = Validation(OneNumber(), ALONE[0], data(torch.ones(5)), seed=0)
+    after = TrainingState.initial(OneNumber(), ALONE, one_number_settings(), [validation])
     with pytest.raises(TimeDiffError, match=rf"update 7 does not fit this run \(.*{said}.*fit again\.$") as caught:
         after.restore(checkpoints, pytest.fail)
     assert "\n" not in str(caught.value)
@@ -163,5 +163,5 @@ def test_an_optimizer_that_has_not_begun_is_restored(tmp_path: Path) -> None:
     """As those of TimeGAN's later phases are."""
     checkpoints = Checkpoints(tmp_path)
     checkpoints.write(7, _another(optimizer={}))
-    after = TrainingState.initial(OneNumber(), ALONE, one_number_settings(), None)
+    after = TrainingState.initial(OneNumber(), ALONE, one_number_settings())
     assert after.restore(checkpoints, lambda line: None) == 7

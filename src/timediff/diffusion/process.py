@@ -1,7 +1,7 @@
 """What a diffusion process is: a loss of a batch, and samples from noise and lengths."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from torch import Tensor, nn
@@ -42,6 +42,15 @@ class Process(nn.Module):
     layout: Layout
     denoiser: nn.Module
 
+    @property
+    def denoisers(self) -> tuple[nn.Module, ...]:
+        """All networks that it calls."""
+        return (self.denoiser,)
+
+    def stage_loss(self, stage: str, batch: Batch, noise: NoiseSource) -> Losses:
+        """The training loss of one of the stages that its settings name (`ProcessSettings.stages`)."""
+        raise NotImplementedError(f"{type(self).__name__} is trained as a whole")
+
     @abstractmethod
     def loss(self, batch: Batch, noise: NoiseSource) -> Losses:
         """The training loss of a batch, with noise levels and noise from `noise`."""
@@ -53,9 +62,9 @@ class Process(nn.Module):
     @abstractmethod
     def sample(
         self, noise: NoiseSource, lengths: Tensor, *, sampler: str, steps: int | None = None,
-        denoiser: Denoiser | None = None, tick: Callable[[], None] = lambda: None,
+        denoisers: Sequence[Denoiser] | None = None, tick: Callable[[], None] = lambda: None,
     ) -> Batch:  # fmt: skip
-        """Stays of these lengths (B,). `denoiser` computes what the network does, in a faster way.
+        """Stays of these lengths (B,). `denoisers` compute what its own do, in a faster way.
 
         `steps` are network calls, each of which calls `tick`.
         """

@@ -37,6 +37,10 @@ class ProcessSettings:
         """Of the network, where it is unset."""
         return PAPER_WIDTH * layout.width
 
+    def stages(self, layout: "Layout") -> dict[str, tuple[str, ...]]:
+        """What is trained by itself: stages of the loss, and the modules of each; none = all by one loss."""
+        return {}
+
     def problems(self, sampler: str, steps: int | None, scale: str) -> list[str]:
         """What is out of range, or does not go with this sampler, its number of calls, or the codec's scale."""
         found = []
@@ -102,11 +106,19 @@ class CascadeSettings(ProcessSettings):
     discrete: Literal["absorbing"] = "absorbing"
     joint: bool = True  # the classes of one step given each other; or else each alone
     lambda_: float = 1.0  # weight of the classes of steps beside the values
+    separate: bool = False  # classes have a network of their own, trained and stopped by itself
 
     def build(self, layout: "Layout", network: "BuildNetwork") -> "Process":
         from timediff.diffusion.cascade.process import Cascade
 
-        return Cascade(layout, network, self.lambda_, joint=self.joint)
+        return Cascade(layout, network, self.lambda_, joint=self.joint, separate=bool(self.stages(layout)))
+
+    def stages(self, layout: "Layout") -> dict[str, tuple[str, ...]]:
+        both = bool(layout.continuous and layout.discrete_where(static=False))
+        if not (self.separate and both):  # one of them needs no network of its own beside the other's
+            return {}
+        static = ("static_head",) if layout.discrete_where(static=True) else ()
+        return {"values": ("denoiser",), "classes": ("class_denoiser", "step_head", *static)}
 
     def default_width(self, stays: int, layout: "Layout") -> int:
         return next(width for least, width in CASCADE_WIDTHS if stays >= least)

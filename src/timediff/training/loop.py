@@ -46,13 +46,15 @@ def train(
 ) -> dict[str, Tensor]:
     """Trains in place and returns the averaged weights; goes on from the newest checkpoint in `folder`.
 
-    With held-out stays, the averaged weights with the lowest loss on them, that of the first objective, are returned.
+    With held-out stays, the averaged weights with the lowest loss on them are returned: that of the first objective, or
+    of each that is validated by itself, which then ends by itself too.
     """
     accelerator = accelerator or make_accelerator(settings)
     device = accelerator.device
     network.to(device).train()
-    validation = Validation(network, objectives[0].loss, held_out.to(device), seed) if held_out else None
-    state = TrainingState.initial(network, objectives, settings, validation)
+    validated = [one for one in objectives if one.validated] or list(objectives[:1])
+    validations = [Validation(network, one, held_out.to(device), seed) for one in validated] if held_out else []
+    state = TrainingState.initial(network, objectives, settings, validations)
     checkpoints = Checkpoints(folder / "checkpoints", settings.keep) if folder else None
     with devices.main_process_first():
         start = state.restore(checkpoints, say)
@@ -80,16 +82,16 @@ class Loop:
         self.state, self.step, self.settings, self.accelerator = state, step, settings, accelerator
         self.checkpoints, self.log, self.progress = checkpoints, log, progress
         self.done, self.saved = start, start
-        self._validating = False
+        self._to_look: list[Validation] = []  # while a validation is under way
         self._logged, self._clock = start, time.monotonic()
 
     def run(self, stop: Stop) -> None:
         settings = self.settings
         while self.done < settings.steps and not self.state.over(settings.patience):
-            self.step(self.done)
+            self.step(self.done, self.state.finished(settings.patience))
             self.done += 1
-            if self.state.validation and (self.done % settings.validate_every == 0 or self.done == settings.steps):
-                self._validate(self.state.validation)
+            if self.state.validations and (self.done % settings.validate_every == 0 or self.done == settings.steps):
+                self._validate()
             last = self.done == settings.steps or self.state.over(settings.patience)
             loss = self._report(last) if self.done % settings.log_every == 0 or last else None
             if loss is None:
@@ -104,18 +106,19 @@ class Loop:
                 any_process(False, self.accelerator)  # none leaves before the main process has saved
                 raise Stopped(f"stopped at update {self.done:,} of {settings.steps:,}")
 
-    def _validate(self, validation: Validation) -> None:
-        self._validating = True
-        validation.look(self.state.ema.weights, self.done, lambda loss: broadcast(loss, self.accelerator))
-        self._validating = False
+    def _validate(self) -> None:
+        self._to_look = [one for one in self.state.validations if not one.over(self.settings.patience)]
+        while self._to_look:
+            self._to_look[0].look(self.state.ema.weights, self.done, lambda loss: broadcast(loss, self.accelerator))
+            del self._to_look[0]
 
     def _report(self, last: bool) -> float:
         """Logs and shows the losses since the last time; returns their total."""
-        losses, settings, validation = self.step.take_losses(), self.settings, self.state.validation
+        losses, settings = self.step.take_losses(), self.settings
         stays = (self.done - self._logged) * settings.accumulate * self.step.batch
         rate = stays / (time.monotonic() - self._clock)
         if self.log:
-            seen = {"held_out": validation.latest} if validation and validation.seen else {}
+            seen = {f"held_out{one.name and '_'}{one.name}": one.latest for one in self.state.validations if one.seen}
             lr = self.step.learning_rate(self.done - 1)
             self.log.write(self.done, {**losses, **seen, "lr": lr, "stays_per_second": rate})
         self._logged, self._clock = self.done, time.monotonic()
@@ -142,8 +145,8 @@ class Loop:
             yield
         except Lost:
             if self.done > self.saved and self.step.complete and self.accelerator.is_main_process:
-                if self.state.validation and self._validating:  # its loss is what the others would have been given
-                    self.state.validation.look(self.state.ema.weights, self.done)
+                for validation in self._to_look:  # its loss is what the others would have been given
+                    validation.look(self.state.ema.weights, self.done)
                 self._require_finite(0.0)
                 self._save()
             raise

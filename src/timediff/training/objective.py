@@ -27,6 +27,7 @@ class Objective:
     end: int | None = None
     every: int = 1  # of so many training steps the first has it
     optimizer: Literal["adam", "sgd"] | None = None  # none = that of the settings
+    validated: bool = False  # it ends, and its modules' weights are chosen, by its own loss of held-out stays
     initialise: Callable[[nn.Module, Batch], None] | None = None  # with all data, before the first training step
 
     def parameters(self, network: nn.Module) -> list[nn.Parameter]:

@@ -21,22 +21,25 @@ class TrainingState:
     network: nn.Module
     ema: EMA
     optimizers: dict[str, torch.optim.Optimizer]  # by their part of a checkpoint
-    validation: Validation | None = None
+    validations: Sequence[Validation] = ()
 
     @staticmethod
     def initial(
-        network: nn.Module, objectives: Sequence[Objective], settings: TrainingSettings, validation: Validation | None
-    ) -> "TrainingState":
+        network: nn.Module, objectives: Sequence[Objective], settings: TrainingSettings,
+        validations: Sequence[Validation] = (),
+    ) -> "TrainingState":  # fmt: skip
         optimizers = {
             _part(one): make_optimizer(one.parameters(network), settings, one.optimizer) for one in objectives
         }
-        return TrainingState(network, EMA(network, settings.ema), optimizers, validation)
+        return TrainingState(network, EMA(network, settings.ema), optimizers, validations)
 
     def parts(self) -> dict[str, dict[str, Tensor]]:
         """For a checkpoint."""
         optimizers = {part: _flattened(optimizer) for part, optimizer in self.optimizers.items()}
-        validation = self.validation.parts() if self.validation else {}
-        return {"model": self.network.state_dict(), "ema": self.ema.weights} | optimizers | validation
+        found = {"model": self.network.state_dict(), "ema": self.ema.weights} | optimizers
+        for validation in self.validations:
+            found |= validation.parts()
+        return found
 
     def restore(self, checkpoints: Checkpoints | None, say: Say) -> int:
         """Goes back to the newest checkpoint, and says of how many training steps it is."""
@@ -51,8 +54,9 @@ class TrainingState:
         say(f"going on from update {checkpoint.step:,}")
         self.network.load_state_dict(checkpoint.parts["model"])
         self.ema.load(checkpoint.parts["ema"])
-        if self.validation and "validation" in checkpoint.parts:
-            self.validation.load(checkpoint.parts)
+        for validation in self.validations:
+            if validation.part_names[1] in checkpoint.parts:
+                validation.load(checkpoint.parts)
         for part, optimizer in self.optimizers.items():
             state: dict[int, dict[str, Tensor]] = {}
             for name, value in checkpoint.parts[part].items():
@@ -64,11 +68,15 @@ class TrainingState:
     def _misfits(self, checkpoint: Checkpoint) -> list[str]:
         """What of a checkpoint could not be gone on from."""
         parts, network = checkpoint.parts, self.network.state_dict()
-        kinds = {"model": network, "ema": self.ema.weights} | ({"best": network} if "best" in parts else {})
+        kinds = {"model": network, "ema": self.ema.weights}
+        for validation in self.validations:
+            best, _ = validation.part_names
+            kinds |= {best: {n: v for n, v in network.items() if n in validation.chosen}} if best in parts else {}
         found = [problem for part, expected in kinds.items() for problem in _unlike(part, parts.get(part), expected)]
-        if self.validation and "validation" in parts:
-            found += [] if "best" in parts else ["best is missing"]
-            found += _unlike("validation", parts["validation"], {"state": torch.zeros(4)}, finite=False)
+        for best, validated in (validation.part_names for validation in self.validations):
+            if validated in parts:
+                found += [] if best in parts else [f"{best} is missing"]
+                found += _unlike(validated, parts[validated], {"state": torch.zeros(4)}, finite=False)
         for part, optimizer in self.optimizers.items():
             if part not in parts:
                 found.append(f"{part} is missing")
@@ -82,15 +90,22 @@ class TrainingState:
         return found
 
     def over(self, patience: int | None) -> bool:
-        """Whether validation says that it is enough."""
-        return bool(self.validation and self.validation.over(patience))
+        """Whether validation says that it is enough, of all objectives."""
+        return bool(self.validations) and all(validation.over(patience) for validation in self.validations)
+
+    def finished(self, patience: int | None) -> frozenset[str]:
+        """The objectives of which it says so."""
+        return frozenset(one.name for one in self.validations if one.name and one.over(patience))
 
     def best_weights(self, say: Say) -> dict[str, Tensor]:
         """The averaged weights, those with the lowest validation loss where there is one."""
-        if self.validation and self.validation.seen:
-            say(f"held-out loss was lowest after update {self.validation.best_step:,}: those weights are kept")
-            return self.validation.best
-        return self.ema.weights
+        weights, seen = dict(self.ema.weights), [one for one in self.validations if one.seen]
+        for validation in seen:
+            weights |= validation.best
+        if seen:
+            steps = " and ".join(f"{one.best_step:,}" + (f" ({one.name})" if one.name else "") for one in seen)
+            say(f"held-out loss was lowest after update {steps}: those weights are kept")
+        return weights
 
     def require_finite(self, loss: float, done: int, lr: float | None, saved: int) -> None:
         """A loss or a weight that is no number is never saved."""

@@ -55,11 +55,13 @@ class TrainingStep:
         active = [one.objective for one in self._optimizer_steps if one.objective.active(step)]
         return max(learning_rate(self._settings, step, objective) for objective in active)
 
-    def __call__(self, step: int) -> None:
+    def __call__(self, step: int, skip: frozenset[str] = frozenset()) -> None:
+        """`skip` names objectives that have ended."""
         for number, optimizer_step in enumerate(self._sequence):
-            if optimizer_step.objective.active(step):
+            objective = optimizer_step.objective
+            if objective.active(step) and objective.name not in skip:
                 optimizer_step.initialise(step)
-                lr = learning_rate(self._settings, step, optimizer_step.objective)
+                lr = learning_rate(self._settings, step, objective)
                 optimizer_step(step, step * len(self._sequence) + number, lr)
                 self.complete = False
         self._ema_rate.fill_(self._ema.rate(step))

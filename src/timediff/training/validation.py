@@ -1,4 +1,7 @@
-"""Validation: the loss of held-out stays, always with the same noise, and the weights with the lowest."""
+"""Validation: the loss of held-out stays, always with the same noise, and the weights with the lowest.
+
+Of objectives that are validated each by itself, each chooses the weights of its own modules.
+"""
 
 import copy
 import math
@@ -10,7 +13,7 @@ from torch import Tensor, nn
 from timediff.data.batch import Batch
 from timediff.runtime.cuda_graphs import free_memory, is_out_of_memory
 from timediff.runtime.randomness import Noise, NoiseSlice
-from timediff.training.objective import LossFunction
+from timediff.training.objective import Objective
 
 MOST = 4096  # stays looked at
 CHUNK = 512  # stays at a time
@@ -18,8 +21,12 @@ DRAWS = 2048  # stays times draws of noise: fewer stays are looked at more often
 
 
 class Validation:
-    def __init__(self, network: nn.Module, loss: LossFunction, data: Batch, seed: int) -> None:
-        self.loss, self.seed, self.data = loss, seed, data[:MOST]
+    def __init__(self, network: nn.Module, objective: Objective, data: Batch, seed: int) -> None:
+        self.loss, self.seed, self.data = objective.loss, seed, data[:MOST]
+        self.name = objective.name if objective.validated else ""
+        begins = tuple(f"{module}." for module in objective.modules) if objective.validated else ("",)
+        self.chosen = {name for name in network.state_dict() if name.startswith(begins)}
+        self._suffix = f"-{self.name}" if self.name else ""
         self._network = copy.deepcopy(network).eval()
         for module in self._network.modules():
             if isinstance(module, nn.RNNBase):  # a copy's weights lie here and there; cuDNN wants them in one piece
@@ -38,22 +45,28 @@ class Validation:
         self.latest = agree(self._loss())
         if self.latest < self.lowest:
             self.lowest, self.best_step, self.stale = self.latest, step, 0
-            self.best = {name: value.detach().clone() for name, value in weights.items()}
+            self.best = {name: value.detach().clone() for name, value in weights.items() if name in self.chosen}
         else:
             self.stale += 1
 
     def over(self, patience: int | None) -> bool:
         return patience is not None and self.stale >= patience
 
+    @property
+    def part_names(self) -> tuple[str, str]:
+        """Of the best weights and of what else is remembered, in a checkpoint."""
+        return f"best{self._suffix}", f"validation{self._suffix}"
+
     def parts(self) -> dict[str, dict[str, Tensor]]:
         """For a checkpoint."""
         state = torch.tensor([self.lowest, self.latest, self.best_step, self.stale], dtype=torch.float64)
-        return {"best": self.best, "validation": {"state": state}} if self.seen else {}
+        best, validation = self.part_names
+        return {best: self.best, validation: {"state": state}} if self.seen else {}
 
     def load(self, parts: Mapping[str, Mapping[str, Tensor]]) -> None:
-        device = self.data.device
-        self.best = {name: value.to(device) for name, value in parts["best"].items()}
-        self.lowest, self.latest, best_step, stale = parts["validation"]["state"].tolist()
+        device, (best, validation) = self.data.device, self.part_names
+        self.best = {name: value.to(device) for name, value in parts[best].items()}
+        self.lowest, self.latest, best_step, stale = parts[validation]["state"].tolist()
         self.best_step, self.stale = int(best_step), int(stale)
 
     def _of_chunk(self, batch: Batch, noise: Noise) -> Tensor:

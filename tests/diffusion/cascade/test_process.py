@@ -207,7 +207,7 @@ def test_another_way_to_compute_the_network_replaces_it():
     process = Cascade(Layout.of(1, (2,)), no_network)
     with torch.inference_mode():
         sampled = process.sample(
-            *stays_of(4, 3), sampler="euler", steps=6, denoiser=lambda x, t: torch.zeros(4, 3, 1 + UNITS)
+            *stays_of(4, 3), sampler="euler", steps=6, denoisers=[lambda x, t: torch.zeros(4, 3, 1 + UNITS)]
         )
     assert sampled.continuous.shape == (4, 3, 1)
 

@@ -208,7 +208,7 @@ def test_the_network_is_called_as_often_as_is_said(total: int, data: st.DataObje
 
 def test_another_way_to_compute_the_network_replaces_it() -> None:
     process = MixedDiffusion(Layout.of(1, (2,)), no_network, cosine(5))
-    sampled = process.sample(*stays_of(4, 3), sampler="ddim", denoiser=lambda x, t: x)
+    sampled = process.sample(*stays_of(4, 3), sampler="ddim", denoisers=[lambda x, t: x])
     assert sampled.continuous.shape == (4, 3, 1)
 
 

@@ -74,7 +74,7 @@ def test_the_predicted_x0_is_clipped_at_every_step(name: str) -> None:
             seen.append(x)
             return gaussian.predict_noise(x, (far * ends).expand_as(x), process.alpha_bar(t))
 
-        sampled = process.sample(*stays_of(20, 3), sampler=name, steps=10, denoiser=denoise)
+        sampled = process.sample(*stays_of(20, 3), sampler=name, steps=10, denoisers=[denoise])
         return [*seen, sampled.continuous]
 
     three, five = path(3.0), path(5.0)

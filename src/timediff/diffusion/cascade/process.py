@@ -11,11 +11,11 @@ Masks that are uncovered beside half-finished values would follow the traces tha
 is missing would come out too rare.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from timediff.data.batch import Batch, Layout
 from timediff.diffusion import categorical
@@ -54,12 +54,14 @@ def stage_2_conditioning(fraction: Tensor) -> Tensor:
 
 
 class Cascade(Process):
-    """Losses and samples of all three stages, by one network and two heads."""
+    """Losses and samples of all three stages, by two heads and one network; or else two, each trained by itself."""
 
     temporal_at: Tensor
     static_at: Tensor
 
-    def __init__(self, layout: Layout, build: BuildNetwork, lambda_: float = 1.0, *, joint: bool = True) -> None:
+    def __init__(
+        self, layout: Layout, build: BuildNetwork, lambda_: float = 1.0, *, joint: bool = True, separate: bool = False
+    ) -> None:
         super().__init__()
         self.layout, self.lambda_, self.continuous = layout, lambda_, len(layout.continuous)
         static, temporal = layout.discrete_where(static=True), layout.discrete_where(static=False)
@@ -67,12 +69,38 @@ class Cascade(Process):
         self.register_buffer("static_at", torch.tensor(static, dtype=torch.long), persistent=False)
         step_head = AutoregressiveHead([layout.classes[i] for i in temporal], joint=joint)
         inputs = layout.width + 1  # values, one-hot classes, and whether the step is masked
-        self.denoiser = build(inputs, max(1, self.continuous + step_head.width))
+        self.separate = separate
+        if separate:
+            self.denoiser = build(inputs, self.continuous)
+            self.class_denoiser = build(inputs, step_head.width)
+        else:
+            self.denoiser = build(inputs, max(1, self.continuous + step_head.width))
         self.step_head = step_head
         self.static_head = AutoregressiveHead([layout.classes[i] for i in static])
 
+    @property
+    def denoisers(self) -> tuple[nn.Module, ...]:
+        """Of values and of classes, which may be one."""
+        return (self.denoiser, self.class_denoiser) if self.separate else (self.denoiser,)
+
     def loss(self, batch: Batch, noise: NoiseSource) -> Losses:
+        if self.separate:
+            values, classes = (self.stage_loss(stage, batch, noise) for stage in ("values", "classes"))
+            return Losses(values.total + classes.total, values.continuous, classes.discrete)
         return self.loss_at(batch, noise.stratified(), noise)
+
+    def stage_loss(self, stage: str, batch: Batch, noise: NoiseSource) -> Losses:
+        """That of the values, or of all classes, of every stay of the batch; where each has a network of its own."""
+        none = batch.continuous.new_zeros(())
+        if stage == "values":
+            normal = self._values_of(batch, noise.stratified(), noise).mean()
+            return Losses(normal, normal, none)
+        each, of_static = self._classes_of(batch, noise.stratified(), noise)
+        classes = each.mean()
+        total = self.lambda_ * classes / max(1, self.continuous)
+        if of_static is not None:
+            total = total + STATIC_WEIGHT * of_static.mean()
+        return Losses(total, none, classes)
 
     def loss_at(self, batch: Batch, u: Tensor, noise: NoiseSource) -> Losses:
         """EDM's loss, and the absorbing bound a step, each of the stays whose stage it is.
@@ -101,6 +129,13 @@ class Cascade(Process):
         fraction, found = self.class_fraction, dict[str, list[Tensor]]()
         for k in range(STAY_LEVELS):
             level = (k + 0.5) / STAY_LEVELS
+            if self.separate:
+                at = batch.continuous.new_full((len(batch),), level)
+                found.setdefault("values", []).append(self._values_of(batch, at, noise))
+                classes, static = self._classes_of(batch, at, noise)
+                found.setdefault("classes", []).append(classes)
+                found |= {} if static is None else {"static": [static]}
+                continue
             for stage, u in (("values", fraction + (1 - fraction) * level), ("classes", fraction * level)):
                 if not (self.continuous if stage == "values" else self.step_head.classes):
                     continue
@@ -140,6 +175,29 @@ class Cascade(Process):
             of_static = self.static_head(start.new_zeros(1), static, static_hot).sum(dim=1)
         return StageLosses(values, classes, of_static)
 
+    def _values_of(self, batch: Batch, level: Tensor, noise: NoiseSource) -> Tensor:
+        """EDM's loss of each stay (B,), by the network of values; levels are from 0 to 1."""
+        x0 = batch.continuous
+        c, static = self.split(batch.discrete.long())
+        sigma = edm.training_sigma(level)[:, None, None]
+        x = x0 + sigma.to(x0.dtype) * noise.normal(*x0.shape[1:])
+        denoised = self._value_denoiser(self.denoiser, c, static)(x, sigma)
+        return (denoised - x0).square().mean(dim=(1, 2)) * edm.weight(sigma.flatten()).to(x0.dtype)
+
+    def _classes_of(self, batch: Batch, level: Tensor, noise: NoiseSource) -> tuple[Tensor, Tensor | None]:
+        """The bound a masked step of each stay (B,), by the network of classes, and −log p of the static ones."""
+        x0, length = batch.continuous, batch.steps
+        c, static = self.split(batch.discrete.long())
+        hot, static_hot = self.step_head.one_hot(c), self.static_head.one_hot(static)
+        count = 1 + (level * length).long().clamp(max=length - 1)
+        masked = noise.uniform(length).argsort(dim=1).argsort(dim=1) < count[:, None]
+        inputs = self.input(torch.zeros_like(x0), hot, masked, static_hot)
+        start = self.class_denoiser(inputs, stage_2_conditioning(count / length))
+        classes = (self.step_head(start, c, hot).sum(dim=2) * masked).sum(dim=1) / count
+        if not self.static_head.classes:
+            return classes, None
+        return classes, self.static_head(start.new_zeros(1), static, static_hot).sum(dim=1)
+
     def input(self, x: Tensor, hot: Tensor, masked: Tensor, static_hot: Tensor) -> Tensor:
         """The network's, (B, L, inputs): scaled values, classes of known steps, which steps are masked, static ones."""
         hide = masked[..., None].to(x.dtype)
@@ -172,20 +230,20 @@ class Cascade(Process):
 
     def sample(
         self, noise: NoiseSource, lengths: Tensor, *, sampler: str, steps: int | None = None,
-        denoiser: Denoiser | None = None, tick: Callable[[], None] = lambda: None,
+        denoisers: Sequence[Denoiser] | None = None, tick: Callable[[], None] = lambda: None,
     ) -> Batch:  # fmt: skip
         length = int(lengths.max())
         plan = self.plan(length, sampler=sampler, steps=steps)
-        network = _ticking(denoiser or self.denoiser, tick)
+        networks = [_ticking(one, tick) for one in denoisers or self.denoisers]
         start = noise.normal(length, self.continuous)  # also says on which device
         # Copied before there is work on the GPU: a copy waits for all of it, and nothing new is queued meanwhile.
         sigmas = torch.tensor([*plan.sigmas, 0.0], dtype=torch.float64, device=start.device)
         static = self._sample_static(start, noise)
-        c = self._sample_steps(network, static, start, plan.masked, noise)
+        c = self._sample_steps(networks[-1], static, start, plan.masked, noise)
         x = start
         if self.continuous:
             solve = CASCADE_SAMPLERS(sampler)
-            denoise = self._value_denoiser(network, c, static)
+            denoise = self._value_denoiser(networks[0], c, static)
             x = solve(denoise, start * edm.SIGMA_MAX, sigmas, noise)
         return Batch(x, self.join(c, static), lengths)
 
@@ -207,7 +265,7 @@ class Cascade(Process):
             conditioning = stage_2_conditioning(start.new_full((stays,), count / length))
             output = network(self.input(zeros, self.step_head.one_hot(c), masked, static_hot), conditioning)
             uncovered = order[:, left:count]
-            head = output[..., self.continuous :]
+            head = output if self.separate else output[..., self.continuous :]
             picked = head.gather(1, uncovered[..., None].expand(-1, -1, head.shape[-1]))
             sampled = self.step_head.sample(picked, _by(noise.uniform(count - left, len(self.step_head.classes))))
             c = c.scatter(1, uncovered[..., None].expand_as(sampled), sampled)
@@ -227,6 +285,8 @@ class Cascade(Process):
         return lambda x, sigma: preconditioned(x, sigma).values
 
     def _output(self, output: Tensor) -> NetworkOutput:
+        if self.separate:  # of the network of values
+            return NetworkOutput(output.float(), output[..., :0])
         # One split and not two slices, whose gradients would each be as wide as the output.
         values, start = torch.split(output, [self.continuous, output.shape[-1] - self.continuous], dim=-1)
         return NetworkOutput(values.float(), start)

@@ -82,7 +82,7 @@ class GaussianClasses(MixedDiffusion):
 
     def sample(
         self, noise: NoiseSource, lengths: Tensor, *, sampler: str, steps: int | None = None,
-        denoiser: Denoiser | None = None, tick: Callable[[], None] = lambda: None,
+        denoisers: Sequence[Denoiser] | None = None, tick: Callable[[], None] = lambda: None,
     ) -> Batch:  # fmt: skip
-        sampled = super().sample(noise, lengths, sampler=sampler, steps=steps, denoiser=denoiser, tick=tick)
+        sampled = super().sample(noise, lengths, sampler=sampler, steps=steps, denoisers=denoisers, tick=tick)
         return self.decode(sampled)

@@ -1,6 +1,6 @@
 """Mixed diffusion: one process over continuous and discrete channels of any number of classes, and the paper's loss."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -117,10 +117,10 @@ class MixedDiffusion(Process):
 
     def sample(
         self, noise: NoiseSource, lengths: Tensor, *, sampler: str, steps: int | None = None,
-        denoiser: Denoiser | None = None, tick: Callable[[], None] = lambda: None,
+        denoisers: Sequence[Denoiser] | None = None, tick: Callable[[], None] = lambda: None,
     ) -> Batch:  # fmt: skip
         """The reverse process down some or all of the T steps (Ho et al. 2020, alg. 2)."""
-        reverse, network = DDPM_SAMPLERS(sampler), denoiser or self.denoiser
+        reverse, (network,) = DDPM_SAMPLERS(sampler), denoisers or self.denoisers
         length, times = int(lengths.max()), subset(self.steps, steps)
         x = noise.normal(length, self.continuous)
         c = self._uniform_classes(noise, length)

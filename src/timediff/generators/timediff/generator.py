@@ -1,6 +1,6 @@
 """TimeDiff(preset="fast").fit(train, seed=0).sample(20_000, seed=1)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -24,7 +24,7 @@ class DiffusionSampler:
     """Stays from noise, by one of the samplers of the process."""
 
     process: Process
-    denoiser: Denoiser
+    denoisers: Sequence[Denoiser]
     length: int
     settings: SamplingSettings
 
@@ -35,7 +35,12 @@ class DiffusionSampler:
     def __call__(self, noise: Noise, tick: Callable[[], None]) -> Batch:
         lengths = torch.full((noise.total,), self.length, device=noise.device)
         return self.process.sample(
-            noise, lengths, sampler=self.settings.sampler, steps=self.settings.steps, denoiser=self.denoiser, tick=tick
+            noise,
+            lengths,
+            sampler=self.settings.sampler,
+            steps=self.settings.steps,
+            denoisers=self.denoisers,
+            tick=tick,
         )
 
 
@@ -50,7 +55,9 @@ class TimeDiff(NeuralGenerator[TimeDiffSettings]):
         return build_process(self.settings, codec.layout)
 
     def objectives(self, codec: Codec) -> tuple[Objective, ...]:
-        return (Objective(_loss),)
+        stages = self.settings.diffusion.stages(codec.layout)
+        found = tuple(Objective(_StageLoss(name), name, stages[name], validated=True) for name in stages)
+        return found or (Objective(_loss),)
 
     def losses_of(self, network: nn.Module, batch: Batch, codec: Codec, noise: Noise) -> dict[str, Tensor]:
         assert isinstance(network, Process)
@@ -58,7 +65,17 @@ class TimeDiff(NeuralGenerator[TimeDiffSettings]):
 
     def sampler(self, network: nn.Module, codec: Codec, compute: Compute[SamplingSettings]) -> DiffusionSampler:
         assert isinstance(network, Process)
-        return DiffusionSampler(network, compute.accelerated(network.denoiser), compute.length, compute.settings)
+        denoisers = [compute.accelerated(one) for one in network.denoisers]
+        return DiffusionSampler(network, denoisers, compute.length, compute.settings)
+
+
+@dataclass(frozen=True)
+class _StageLoss:
+    stage: str
+
+    def __call__(self, network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
+        assert isinstance(network, Process)
+        return network.stage_loss(self.stage, batch, noise)._asdict()
 
 
 def _loss(network: nn.Module, batch: Batch, noise: Noise) -> dict[str, Tensor]:
