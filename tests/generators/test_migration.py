@@ -21,7 +21,7 @@ from timediff.settings.resolve import resolve
 
 NEW_SETTINGS = {
     "training": ["optimizer"], "adversarial": ["optimizer", "generator_rounds"],
-    "model": ["predicts", "carry", "dequantisation", "feedback"],
+    "model": ["predicts", "carry", "dequantisation", "feedback"], "diffusion": ["separate"], "codec": ["recording"],
 }  # fmt: skip
 OLD_PARTS = {"denoiser": "rnn", "step_head": "cells", "static_head": "stay"}  # of the cascade
 
