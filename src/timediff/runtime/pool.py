@@ -35,12 +35,12 @@ PATIENCE = 60.0  # seconds in which a worker may save what it has
 LAST_WORDS = 4000  # bytes of what a process printed before it died
 
 
-class Task(Protocol):
+class WorkerTask(Protocol):
     @property
     def name(self) -> str: ...
 
 
-T = TypeVar("T", bound=Task)
+T = TypeVar("T", bound=WorkerTask)
 S = TypeVar("S")
 Work = Callable[[T, S, Watch, Say], None]  # does a task, by what all tasks share; another process finds it by its name
 OnEnd = Callable[[T, Ended], None]
@@ -71,7 +71,7 @@ class Worker:
         )  # fmt: skip
         theirs.close()
 
-    def begin(self, task: Task) -> None:
+    def begin(self, task: WorkerTask) -> None:
         if self.first:  # not before, since it waits until the process listens: others start meanwhile
             self._send(self.first)
             self.first = None
@@ -178,7 +178,7 @@ def carry_out_here(
         on_end(task, attempt(work, task, shared, watch, say))
 
 
-def can_be_sent(task: Task) -> bool:
+def can_be_sent(task: WorkerTask) -> bool:
     """Whether another process finds all classes of the task: not those of a notebook or of a script that is run."""
     try:
         found = _Modules(pickle.dumps(task))

@@ -30,8 +30,8 @@ def errors(real: Cohort, synthetic: Cohort) -> dict[str, float]:
     return {"wasserstein": float(np.mean(distances)), "autocorrelation": lags}
 
 
-# As published RCGAN and C-RNN-GAN, with their plain SGD, learn too little in what a test can wait for, and professor
-# forcing does by most seeds.
+# As published RCGAN and C-RNN-GAN, with their plain SGD, learn too little in what a test can wait for. So does
+# professor forcing with most seeds.
 UPDATES = {
     "timegan": 300, "rcgan": 1600, "crnngan": 800, "tforcing": 400, "pforcing": 150, "latent-forcing": 300, "rnn": 400,
     "ehrmgan": 400, "gtgan": 300, "halo": 200, "tforcing-published": 400,
