@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from timediff.data.codec import carried
+from timediff.data.arrays import carried
 from timediff.data.cohort import Cohort
 from timediff.data.schema import Feature, Schema
 from timediff.evaluation.inputs.view import View

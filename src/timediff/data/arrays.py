@@ -7,3 +7,13 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
+
+
+def carried(values: Floats) -> Floats:
+    """The last value carried forward, then the first one backward; (N, L), NaN = missing."""
+    steps = np.arange(values.shape[1])
+    last = np.maximum.accumulate(np.where(np.isnan(values), 0, steps), axis=1)
+    forward = np.take_along_axis(values, last, axis=1)
+    first = np.argmin(np.isnan(values), axis=1)
+    start = np.take_along_axis(values, first[:, None], axis=1)
+    return np.where(np.isnan(forward), start, forward)

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from timediff.data.arrays import Array, Floats
+from timediff.data.arrays import Array, Floats, carried
 from timediff.data.batch import Batch, Channel, Layout
 from timediff.data.cohort import Cohort
 from timediff.data.levels import ClassLevels
@@ -101,21 +101,23 @@ class Codec:
         shape = (len(cohort), cohort.schema.steps)
         continuous = np.empty((*shape, len(self.layout.continuous)), np.float32)
         discrete = np.empty((*shape, len(self.layout.discrete)), np.int32)
-        columns = self._recorded_columns({name: cohort.values(name) for name in self.statistics})
+        recorded = self._recorded(cohort)
         for target, channels in ((continuous, self.layout.continuous), (discrete, self.layout.discrete)):
             for i, channel in enumerate(channels):
                 values = np.asarray(cohort.values(channel.feature), np.float64)
-                encoded = self._encoded(channel, values, columns)
+                encoded = self._encoded(channel, values, recorded)
                 target[:, :, i] = np.broadcast_to(encoded.reshape(len(cohort), -1), shape)
         return Batch.of(torch.from_numpy(continuous), torch.from_numpy(discrete))
 
-    def _encoded(self, channel: Channel, values: Floats, columns: Mapping[str, Floats]) -> Array:
+    def _encoded(self, channel: Channel, values: Floats, recorded: Mapping[str, Array]) -> Array:
         known, absent = self.statistics[channel.feature], np.isnan(values)
         if channel.part == "mask":
             return absent
         if channel.part == "recording":
-            assert known.recording is not None
-            return known.recording.classify(values, columns)
+            return recorded[channel.feature]
+        if known.recording:
+            scores = self._levels[channel.feature].encode(values, recorded[channel.feature])
+            return np.nan_to_num(carried(scores) if self.fill == "carry" else scores)
         if self.fill == "carry" and values.ndim == 2 and not channel.classes and channel.feature not in self.sparse:
             values = carried(values)
             absent = np.isnan(values)
@@ -167,11 +169,11 @@ class Codec:
         schema = replace(self.schema, steps=steps)
         return Cohort(schema, np.arange(first_id, first_id + stays), series, static)
 
-    def _recorded_columns(self, values: Mapping[str, Array]) -> dict[str, Floats]:
-        """The values of the features that say how they are recorded."""
-        return {
-            name: np.asarray(values[name], np.float64) for name, known in self.statistics.items() if known.recording
-        }
+    def _recorded(self, cohort: Cohort) -> dict[str, Array]:
+        """How each value is recorded, of the features that say so."""
+        recordings = {name: known.recording for name, known in self.statistics.items() if known.recording}
+        columns = {name: np.asarray(cohort.values(name), np.float64) for name in recordings}
+        return {name: recording.classify(columns[name], columns) for name, recording in recordings.items()}
 
     def _recovered(self, scores: Mapping[str, Floats], classes: Mapping[str, Array]) -> dict[str, Floats]:
         """Values as they would be recorded; those that follow from others come last."""
@@ -248,16 +250,6 @@ def _not_sparse(schema: Schema, sparse: tuple[str, ...]) -> list[str]:
         for name in sparse
         if name not in able
     ]
-
-
-def carried(values: Floats) -> Floats:
-    """The last value carried forward, then the first one backward; (N, L), NaN = missing."""
-    steps = np.arange(values.shape[1])
-    last = np.maximum.accumulate(np.where(np.isnan(values), 0, steps), axis=1)
-    forward = np.take_along_axis(values, last, axis=1)
-    first = np.argmin(np.isnan(values), axis=1)
-    start = np.take_along_axis(values, first[:, None], axis=1)
-    return np.where(np.isnan(forward), start, forward)
 
 
 def _rounded(feature: Feature, values: Floats) -> Floats:

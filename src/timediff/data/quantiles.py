@@ -72,7 +72,9 @@ class Quantiles:
         probability = np.interp(values, np.repeat(knots, 2), np.stack([low, high], axis=1).reshape(-1))
         at = np.clip(np.searchsorted(knots, values), 0, len(knots) - 1)
         levels = (knots[at] == values) & (high[at] > low[at])
-        probability = np.where(levels, (low[at] + high[at]) / 2, probability)
+        return self.score(np.where(levels, (low[at] + high[at]) / 2, probability))
+
+    def score(self, probability: Floats) -> Floats:
         scores: Floats = torch.special.ndtri(torch.from_numpy(probability)).numpy()
         return (scores - self.mean) / self.sd
 

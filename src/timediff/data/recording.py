@@ -9,12 +9,14 @@ class stands in place of the mask, and what the generator makes of the value is 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from timediff.data.arrays import Array, Floats
 from timediff.data.lattices import NEARLY_ALL, WORDS, on_lattice, telling_lattices
+from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.data.relations import FORMS, ExactRelation
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ REPEATED = 0.005  # fraction of values that makes repeats worth a class
 DERIVED = 0.1  # fraction of values that makes a relation worth a class
 FEWEST_IN_STAY = 4  # values, all of which follow a relation by chance in hardly any stay
 MOST_DECIMALS, MOST_DIGITS = 6, 6
+COMMON, MOST_COMMON, FEW = 0.01, 16, 0.9  # values of this fraction each, so many at most, that are this much together
 MISSING = "missing"
 
 
@@ -38,6 +41,7 @@ class Recording:
     decimals: int | None = None  # to which nearly all values are rounded,
     digits: int | None = None  # and how many of their digits count: 76.67, and 102.7
     derived: ExactRelation | None = None
+    common: tuple[float, ...] = ()  # each a class of its own, where these few are nearly all there are
 
     @staticmethod
     def fit(values: Floats, derived: ExactRelation | None = None) -> "Recording":
@@ -46,17 +50,23 @@ class Recording:
         decimals = _decimals(observed)
         digits = None if decimals is None else _digits(observed)
         base, chosen = telling_lattices(observed, decimals)
+        common = () if derived else _common(observed)
         last = before(values)
-        again = float((values == last).sum() / max(1, (~np.isnan(values + last)).sum()))
+        again = float(((values == last) & ~np.isin(values, common)).sum() / max(1, (~np.isnan(values + last)).sum()))
         return Recording(
-            chosen, base is None, again >= REPEATED, len(observed) < values.size, decimals, digits, derived
+            chosen, base is None, again >= REPEATED, len(observed) < values.size, decimals, digits, derived, common
         )
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
         names = [WORDS[step] for step in self.lattices]
         flags = (self.free, "any number"), (self.repeats, "repeat"), (self.derived, "derived"), (self.missing, MISSING)
-        return tuple(names + [name for there, name in flags if there])
+        return tuple(names + [name for there, name in flags if there] + [f"{value:g}" for value in self.common])
+
+    @property
+    def common_classes(self) -> tuple[tuple[float, int], ...]:
+        """The values that are classes, and which."""
+        return tuple(zip(self.common, range(len(self.classes) - len(self.common), len(self.classes)), strict=True))
 
     def problems(self, name: str, others: Mapping[str, "Recording | None"]) -> list[str]:
         """What `fit` cannot have given for feature `name`; `others` are those of all features."""
@@ -69,6 +79,8 @@ class Recording:
             found.append(f"its decimals are not 0 to {MOST_DECIMALS}")
         if not (self.digits is None or 1 <= self.digits <= MOST_DIGITS):
             found.append(f"its digits are not 1 to {MOST_DIGITS}")
+        if len(self.common) > MOST_COMMON or any(a >= b for a, b in pairwise(self.common)):
+            found.append(f"its common values are not at most {MOST_COMMON}, in ascending order")
         if self.derived and not self._computable(self.derived, name, others):
             found.append("the relation that it is derived by is none, or not of features that are recorded themselves")
         return found
@@ -96,6 +108,8 @@ class Recording:
             certain = ~np.isnan(values) & ~doubtful
             often = ~certain.any(axis=1) & (doubtful.sum(axis=1) >= FEWEST_IN_STAY)
             found[doubtful & (_nearest(holds, certain) | often[:, None])] = self.classes.index("derived")
+        for value, i in self.common_classes:
+            found[values == value] = i
         if self.missing:
             found[np.isnan(values)] = self.classes.index(MISSING)
         return found
@@ -108,11 +122,12 @@ class Recording:
             derived = np.where(classes == self.classes.index("derived"), self.rounded(self.derived.of(columns)), np.nan)
         repeat = classes == (self.classes.index("repeat") if self.repeats else -1)
         missing = classes == (self.classes.index(MISSING) if self.missing else -1)
+        common = classes >= len(self.classes) - len(self.common)
         values, last = np.empty_like(first), np.full(len(first), np.nan)
         for step in range(values.shape[1]):
             now = first[:, step]
             if self.repeats:  # what is no repeat differs from the last value
-                now = np.where(now == last, second[:, step], now)
+                now = np.where((now == last) & ~common[:, step], second[:, step], now)
                 now = np.where(repeat[:, step] & ~np.isnan(last), last, now)
             now = np.where(np.isnan(derived[:, step]), now, derived[:, step])
             values[:, step] = np.where(missing[:, step], np.nan, now)
@@ -120,11 +135,11 @@ class Recording:
         return values
 
     def on(self, values: Floats, i: int) -> Array:
-        """Which values lie on lattice i and on no coarser one."""
+        """Which values lie on lattice i, on no coarser one, and are no class of their own."""
         there = on_lattice(values, self.lattices[i], self.decimals)
         for coarser in self.lattices[:i]:
             there &= ~on_lattice(values, coarser, self.decimals)
-        return there
+        return there & ~np.isin(values, self.common)
 
     def follows(self, values: Floats, columns: Mapping[str, Floats]) -> Array:
         """Where a value is what its relation gives, rounded as it is recorded."""
@@ -146,6 +161,14 @@ def _decimals(values: Floats) -> int | None:
         if len(values) and (np.round(values, decimals) == values).mean() >= NEARLY_ALL:
             return decimals
     return None
+
+
+def _common(values: Floats) -> tuple[float, ...]:
+    """The values that a feature of few levels has, such as a score, or an oxygen fraction."""
+    found, counts = np.unique(values, return_counts=True)
+    often = counts >= max(COMMON * len(values), MIN_AGGREGATE)
+    few = often.sum() <= MOST_COMMON and counts[often].sum() >= FEW * len(values) > 0
+    return tuple(float(value) for value in found[often]) if few else ()
 
 
 def _digits(values: Floats) -> int | None:

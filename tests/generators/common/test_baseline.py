@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from helpers.small_baselines import BASELINES, EVERY_BASELINE, PROCESS_DIFFUSION, baseline
-from timediff.data.codec import Codec, carried
+from timediff.data.arrays import carried
+from timediff.data.codec import Codec
 from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
 from timediff.evaluation.metrics.fidelity import fidelity

@@ -120,7 +120,7 @@ class View:
 
     def _filled(self, name: str, values: Floats) -> Floats:
         if self.protocol == "strict":
-            from timediff.data.codec import carried  # here: with it comes PyTorch, and a report needs none
+            from timediff.data.arrays import carried
 
             values = carried(values)
         return np.where(np.isnan(values), self.fill[name], values)
