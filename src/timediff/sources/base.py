@@ -50,9 +50,7 @@ class Source(ABC, Generic[S]):
             if config is not None:
                 raise TimeDiffError("a file of settings and as_published are both whole settings: give one of them.")
             if self.published is None:
-                raise TimeDiffError(
-                    "the paper does not use this source, so there is no way as published: leave it out."
-                )
+                raise TimeDiffError("the paper does not use this source: leave out as_published.")
             table |= parse_toml(self.published, where)
         return typed.build(self.settings, {**table, **(changes or {})}, where)
 

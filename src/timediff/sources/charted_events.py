@@ -146,7 +146,8 @@ def extract(engine: Engine, layout: MIMICTables, settings: MIMICSettings) -> Ext
 def _stays(stays: Any, admissions: Any, patients: Any, layout: MIMICTables, settings: MIMICSettings) -> Any:
     """A row a unit stay: stay_id, patient, begin, left (seconds after it), long_enough, old_enough, died.
 
-    Times count from `begin`: admission, or 1970 where the hours of the clock decide and the first measurement is awaited.
+    Times count from `begin`: admission, or where `at` asks for the clock, its next step, or 1970 until the first
+    measurement is known.
     """
     joined = stays.join(admissions, "hadm_id", how="left").join(patients, "subject_id", how="left")
     inside, outside = seconds(joined.intime), seconds(joined.outtime)

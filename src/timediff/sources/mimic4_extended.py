@@ -204,12 +204,11 @@ def _antibiotics(prescriptions: Any, admission: Array, settings: ExtendedSetting
     for drug, hadm_id in zip(rows["drug"], rows["hadm_id"], strict=True):
         given.setdefault(names[drug], set()).add(int(hadm_id))
     chosen = _most({name: len(admissions) for name, admissions in given.items()}, settings.antibiotics)
-    return {
-        f"abx_{name.replace(' ', '_') if settings.merge_names else name}": np.isin(
-            admission, np.fromiter(given[name], np.int64)
-        ).astype(np.float64)
-        for name in chosen
-    }
+    held = {}
+    for name in chosen:
+        title = name.replace(" ", "_") if settings.merge_names else name
+        held[f"abx_{title}"] = np.isin(admission, np.fromiter(given[name], np.int64)).astype(np.float64)
+    return held
 
 
 def _name(drug: str) -> str:

@@ -95,9 +95,7 @@ class PhysioNet2019(Source[PhysioNet2019Settings]):
             label = rows[SEPSIS] == 1
             stays = rows.group_by("stay_id").agg(
                 first=rows[HOUR].min(),
-                left=rows[HOUR].max()
-                - rows[HOUR].min()
-                + 1,  # hours after the first row: a row is the hour that it begins
+                last=rows[HOUR].max(),
                 rows=rows.count(),
                 labelled=rows[SEPSIS].notnull().any().cast("int64"),
                 sepsis=label.any().fill_null(False).cast("float64"),
@@ -120,7 +118,8 @@ class PhysioNet2019(Source[PhysioNet2019Settings]):
         series = {v.name: on_grid(stay_id, settings.steps, found, found[place]) for place, v in places.items()}
         length = None
         if settings.hours < settings.steps * settings.width:  # else no record may end within the grid
-            series, length = within_stays(series, everyone["left"].astype(np.float64), settings.width)
+            hours = everyone["last"] - everyone["first"] + 1  # a row is the hour that it begins
+            series, length = within_stays(series, hours.astype(np.float64), settings.width)
         rules = {
             f"a record of at least {settings.hours} h": everyone["rows"] >= settings.hours,
             "a known outcome": everyone["labelled"].astype(bool),

@@ -1,4 +1,4 @@
-"""Hospital tables of a simulated MIMIC-IV: diagnoses, prescriptions and glucose in the laboratory, for the supplement."""
+"""Hospital tables of a simulated MIMIC-IV, for the supplement: diagnoses, prescriptions and glucose."""
 
 from pathlib import Path
 
