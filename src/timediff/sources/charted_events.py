@@ -20,6 +20,7 @@ from timediff.sources.extraction import (
     apply,
     batches,
     columns,
+    lengths_of,
     require_ids,
     to_resolution,
     within_stays,
@@ -139,7 +140,7 @@ def extract(engine: Engine, layout: MIMICTables, settings: MIMICSettings) -> Ext
     kept, dropped = apply(rules)
     series = {name: grid[kept] for name, grid in series.items()}
     static = {"patient": everyone["patient"][kept], "died": everyone["died"][kept].astype(np.float64)}
-    cohort = Cohort(settings.schema, stay_id[kept], series, static, None if length is None else length[kept])
+    cohort = Cohort(settings.schema, stay_id[kept], series, static, lengths_of(length, kept, settings.steps))
     return Extraction(cohort, len(stay_id), dropped, engine.facts())
 
 

@@ -13,7 +13,16 @@ from timediff.data.schema import Relation, Schema
 from timediff.runtime.progress import Progress, silent
 from timediff.sources.base import Source, bundled
 from timediff.sources.engines import Engine, Table, connect
-from timediff.sources.extraction import Extraction, any_measured, apply, columns, on_grid, require_ids, within_stays
+from timediff.sources.extraction import (
+    Extraction,
+    any_measured,
+    apply,
+    columns,
+    lengths_of,
+    on_grid,
+    require_ids,
+    within_stays,
+)
 from timediff.sources.grid import Rule, step_seconds, to_steps
 from timediff.sources.setting_checks import MOST_HOURS, CheckedSettings, beyond, grid_problems, schema_problems
 from timediff.sources.variables import Limits, VitalSign, schema_of
@@ -112,10 +121,10 @@ def extract(engine: Engine, settings: EICUSettings) -> Extraction:
     }
     kept, dropped = apply(rules)
     static = {"patient": everyone["patient"][kept], "died": (status[kept] == "Expired").astype(np.float64)}
-    if kept.sum() < len(measured_id):
-        mine = np.searchsorted(measured_id, stay_id[kept])
+    mine = np.isin(measured_id, stay_id[kept])
+    if not mine.all():
         series = {name: grid[mine] for name, grid in series.items()}
-        length = None if length is None else length[mine]
+    length = lengths_of(length, mine, settings.steps)
     return Extraction(
         Cohort(settings.schema, stay_id[kept], series, static, length), len(stay_id), dropped, engine.facts()
     )

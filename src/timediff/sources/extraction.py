@@ -109,6 +109,11 @@ def within_stays(series: Mapping[str, Floats], ends: Floats, width: float) -> tu
     return {name: np.where(inside, grid, np.nan) for name, grid in series.items()}, length
 
 
+def lengths_of(length: Array | None, kept: Array, steps: int) -> Array | None:
+    """The lengths of the stays that are kept; None where each has all steps."""
+    return None if length is None or (length[kept] == steps).all() else length[kept]
+
+
 def to_resolution(values: Floats, resolution: float | None) -> Floats:
     """The nearest multiples of the resolution, on which engines agree; without one only the last digits go."""
     with np.errstate(over="ignore"):

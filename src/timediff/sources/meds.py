@@ -27,6 +27,7 @@ from timediff.sources.extraction import (
     apply,
     check_bounds,
     columns,
+    lengths_of,
     on_grid,
     to_resolution,
     within_stays,
@@ -176,7 +177,7 @@ def _extracted(engine: Files, settings: MEDSSettings, schema: Schema, events: An
     kept, dropped = apply(rules)
     static = {"patient": everyone["patient"][kept], "died": everyone["died"][kept].astype(np.float64)}
     series = {name: grid[kept] for name, grid in series.items()}
-    cohort = Cohort(schema, stay_id[kept], series, static, None if length is None else length[kept])
+    cohort = Cohort(schema, stay_id[kept], series, static, lengths_of(length, kept, settings.steps))
     check_bounds(cohort)
     return Extraction(cohort, len(stay_id), dropped, engine.facts())
 

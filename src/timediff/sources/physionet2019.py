@@ -19,7 +19,16 @@ from timediff.errors import TimeDiffError
 from timediff.runtime.progress import Progress, silent
 from timediff.sources.base import Source, bundled, local
 from timediff.sources.engines import Files, connect_files
-from timediff.sources.extraction import Extraction, any_measured, apply, columns, fingerprint, on_grid, within_stays
+from timediff.sources.extraction import (
+    Extraction,
+    any_measured,
+    apply,
+    columns,
+    fingerprint,
+    lengths_of,
+    on_grid,
+    within_stays,
+)
 from timediff.sources.grid import Rule, step_seconds, to_steps
 from timediff.sources.physionet_files import exact, read, read_parquet, read_texts, require_numbers
 from timediff.sources.setting_checks import MOST_HOURS, CheckedSettings, beyond, grid_problems, schema_problems
@@ -128,7 +137,7 @@ class PhysioNet2019(Source[PhysioNet2019Settings]):
         kept, dropped = apply(rules)
         static = {name: everyone[name][kept].astype(np.float64) for name in (*DESCRIPTORS, "sepsis")}
         series = {name: values[kept] for name, values in series.items()}
-        cohort = Cohort(settings.schema, stay_id[kept], series, static, None if length is None else length[kept])
+        cohort = Cohort(settings.schema, stay_id[kept], series, static, lengths_of(length, kept, settings.steps))
         facts = {"engine": version, "source_sha256": fingerprint(read(path) for path in files)}
         return Extraction(cohort, len(stay_id), dropped, facts)
 

@@ -126,7 +126,7 @@ def _write_chart(
     with csv_gz(folder / "chartevents.csv.gz") as append:
         for start in range(0, len(found), charting.STAYS):
             block = slice(start, start + charting.STAYS)
-            rows = chart.rows(rng, found.values[block])
+            rows = chart.rows(rng, found.values[block], charting.to_full_hour(origin[block]))
             stay, size = rows.stay + start, len(rows.stay)
             charted = origin[stay] + 60 * rows.minute
             measured = catalogue.columns(rng, rows, np.zeros(charting.STAYS, np.int64), found.line[block])
