@@ -25,11 +25,11 @@ from timediff.sources.extraction import (
     to_resolution,
     within_stays,
 )
-from timediff.sources.grid import Rule, average_ties, on_clock, seconds, step_seconds, untied_to_steps
+from timediff.sources.grid import Rule, average_ties, on_clock, seconds, untied_to_steps
 from timediff.sources.setting_checks import (
     LARGEST_ID,
     MOST_HOURS,
-    CheckedSettings,
+    GridSettings,
     beyond,
     grid_problems,
     schema_problems,
@@ -53,7 +53,7 @@ class MIMICVariable(VitalSign):
 
 
 @dataclass(frozen=True)
-class MIMICSettings(CheckedSettings):
+class MIMICSettings(GridSettings):
     step: str  # of the grid, such as "1h" or "30min"
     steps: int
     origin: Literal["first", "intime"]  # the first measurement of any variable, or the admission to the unit
@@ -66,16 +66,6 @@ class MIMICSettings(CheckedSettings):
     extended: bool = False  # MIMIC-IV: with the paper's supplementary channels
     packed: bool = False  # of those: all codes are one channel, a code a step; likewise all antibiotics
     merge_names: bool = True  # of those: drug names that differ in case and spaces alone are one
-
-    @property
-    def width(self) -> int:
-        """Seconds of a step."""
-        return step_seconds(self.step)
-
-    @property
-    def may_end(self) -> bool:
-        """Whether a stay may end before the last step begins."""
-        return self.hours * 3600 < (self.steps - 1) * self.width
 
     @property
     def schema(self) -> Schema:

@@ -23,8 +23,8 @@ from timediff.sources.extraction import (
     require_ids,
     within_stays,
 )
-from timediff.sources.grid import Rule, step_seconds, to_steps
-from timediff.sources.setting_checks import MOST_HOURS, CheckedSettings, beyond, grid_problems, schema_problems
+from timediff.sources.grid import Rule, to_steps
+from timediff.sources.setting_checks import MOST_HOURS, GridSettings, beyond, grid_problems, schema_problems
 from timediff.sources.variables import Limits, VitalSign, schema_of
 
 PATIENT = Table(
@@ -47,7 +47,7 @@ class EICUVariable(VitalSign, Limits):
 
 
 @dataclass(frozen=True)
-class EICUSettings(CheckedSettings):
+class EICUSettings(GridSettings):
     step: str  # of the grid, such as "5min"
     steps: int
     start_minutes: int  # from admission to the unit to the grid's origin
@@ -59,11 +59,6 @@ class EICUSettings(CheckedSettings):
     first_minute: int | None = None  # a stay's first row is no later
     last_minute: int | None = None  # and its last row no earlier
     unbroken: bool = False  # from the grid's begin to its end a stay's rows follow each other a step apart
-
-    @property
-    def width(self) -> int:
-        """Seconds of a step."""
-        return step_seconds(self.step)
 
     @property
     def end(self) -> int:

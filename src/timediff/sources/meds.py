@@ -32,8 +32,8 @@ from timediff.sources.extraction import (
     to_resolution,
     within_stays,
 )
-from timediff.sources.grid import Rule, on_clock, rule_problems, seconds, step_seconds, to_steps
-from timediff.sources.setting_checks import MOST_HOURS, CheckedSettings, beyond, grid_problems, schema_problems
+from timediff.sources.grid import Rule, on_clock, rule_problems, seconds, to_steps
+from timediff.sources.setting_checks import MOST_HOURS, GridSettings, beyond, grid_problems, schema_problems
 from timediff.sources.table_files import parquet_schema
 from timediff.sources.variables import ChartedLimits, VitalSign, schema_of
 
@@ -52,7 +52,7 @@ class MEDSVariable(VitalSign):
 
 
 @dataclass(frozen=True)
-class MEDSSettings(CheckedSettings):
+class MEDSSettings(GridSettings):
     start: tuple[str, ...]  # codes that start a stay
     end: tuple[str, ...]  # codes that end it: the first one after its start
     step: str  # of the grid, such as "1h" or "30min"
@@ -71,16 +71,6 @@ class MEDSSettings(CheckedSettings):
     @property
     def schema(self) -> Schema:
         return schema_of(self.variable, self.steps, self.step, self.test, self.relation)
-
-    @property
-    def width(self) -> int:
-        """Seconds of a step."""
-        return step_seconds(self.step)
-
-    @property
-    def may_end(self) -> bool:
-        """Whether a stay may end before the last step begins."""
-        return self.hours * 3600 < (self.steps - 1) * self.width
 
     def problems(self) -> list[str]:
         found = [f"{key} lists no code; expected at least one" for key in ("start", "end") if not getattr(self, key)]
