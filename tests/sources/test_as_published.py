@@ -161,3 +161,32 @@ def test_a_plain_reading_of_the_authors_rules_finds_the_same(
 @pytest.mark.parametrize(("database", "forget"), FORGET)
 def test_forgetting_one_of_them_changes_the_answer(database: str, forget: str, tables: dict[str, Tables]) -> None:
     assert READ[database](tables[database], forget) != READ[database](tables[database])
+
+
+RHYTHMS = {  # of a grid of four steps from minute 60
+    "every five minutes": ([58, 60, 65, 70, 75, 80], True),
+    "begun between two steps": ([59, 62, 67, 72, 77, 82], True),
+    "irregular outside of the grid": ([1, 2, 60, 65, 70, 75, 80, 81, 99], True),
+    "a hole": ([60, 65, 75, 80], False),
+    "a hole, and a row twice": ([60, 65, 65, 75, 80], False),
+    "a minute late once": ([60, 66, 70, 75, 80], False),
+    "too few": ([60, 65, 70, 80], False),
+    "begun late": ([61, 66, 71, 76, 81], False),
+    "ended early": ([60, 65, 70, 75], False),
+}
+
+
+def test_a_rhythm_is_unbroken_or_the_stay_is_dropped(tmp_path: Path) -> None:
+    patients = [f"{n},p{n},90,Alive" for n, _ in enumerate(RHYTHMS)]
+    vitals = [f"{n},{minute},80,16,97,70" for n, (minutes, _) in enumerate(RHYTHMS.values()) for minute in minutes]
+    header = "patientunitstayid,uniquepid,unitdischargeoffset,hospitaldischargestatus"
+    (tmp_path / "patient.csv").write_text("\n".join([header, *patients, ""]))
+    header = "patientunitstayid,observationoffset,heartrate,respiration,sao2,systemicmean"
+    (tmp_path / "vitalPeriodic.csv").write_text("\n".join([header, *vitals, ""]))
+    changes = {"steps": 4, "hours": 1, "first_minute": 60, "last_minute": 80}
+    settings = resolve("eicu", changes=changes, as_published=True)
+    cohort = source("eicu").extract(str(tmp_path), settings).cohort
+    assert [name for n, name in enumerate(RHYTHMS) if n in cohort.stay_id] == [
+        name for name, (_, unbroken) in RHYTHMS.items() if unbroken
+    ]
+    assert not np.isnan(cohort.series["heart_rate"]).any()
