@@ -44,11 +44,11 @@ class Source(ABC, Generic[S]):
         as_published: bool = False,
     ) -> S:
         """The source's own settings, those of the paper's authors, or those of a file; then single ones by name."""
+        if as_published and config is not None:
+            raise TimeDiffError("a file of settings and as_published are both whole settings: give one of them.")
         where = str(config or f"{type(self).__name__} settings")
         table = parse_toml(self.defaults, where) if config is None else read_toml(Path(config))
         if as_published:
-            if config is not None:
-                raise TimeDiffError("a file of settings and as_published are both whole settings: give one of them.")
             if self.published is None:
                 raise TimeDiffError("the paper does not use this source: leave out as_published.")
             table |= parse_toml(self.published, where)
