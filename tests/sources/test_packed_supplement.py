@@ -155,3 +155,11 @@ def test_names_that_differ_in_case_alone_are_no_columns() -> None:
     settings = resolve("mimic4", changes={"extended": True, "merge_names": False})
     with pytest.raises(TimeDiffError, match="expected packed = true"):
         source("mimic4").extract("nowhere", settings)
+
+
+def test_a_channel_of_codes_needs_every_step(raw: Path) -> None:
+    with pytest.raises(TimeDiffError, match="some stays end within the grid"):
+        extracted(raw, packed=True, hours=1)
+    cohort = extracted(raw, hours=1)
+    assert cohort.lengths.min() < 72
+    assert np.isnan(cohort.series["glucose"][~cohort.step_mask]).all()

@@ -86,11 +86,17 @@ def extend(engine: Engine, cohort: Cohort, settings: ExtendedSettings, *, by_clo
 
     Its grid begins at admission to the unit, or at the first whole step of the clock after it (`by_clock`).
     """
+    if settings.packed and cohort.length is not None:
+        raise TimeDiffError(
+            "some stays end within the grid, and a packed channel needs all its steps: let hours be as long as the grid, "
+            "or set packed = false."
+        )
     tables = engine.tables([STAYS, CHART, PATIENTS, DIAGNOSES, PRESCRIPTIONS])
     stays, chart, patients, diagnoses, prescriptions = tables
     admitted = seconds(stays.intime)
     stays = stays.mutate(begin=on_clock(admitted, step_seconds(cohort.schema.step)) if by_clock else admitted)
     glucose = _glucose(_measured(engine, stays, chart, settings.glucose), cohort)
+    glucose = np.where(cohort.step_mask, glucose, np.nan)
 
     everyone = columns(stays.select("stay_id", "subject_id", "hadm_id"))
     place = _rows(everyone["stay_id"], cohort.stay_id, "icustays")
