@@ -88,8 +88,8 @@ def extend(engine: Engine, cohort: Cohort, settings: ExtendedSettings, *, by_clo
     """
     if settings.packed and cohort.length is not None:
         raise TimeDiffError(
-            "some stays end within the grid, and a packed channel needs all its steps: let hours be as long as the grid, "
-            "or set packed = false."
+            "some stays end within the grid, and a packed channel needs all its steps: set hours to the length of the "
+            "grid, or packed = false."
         )
     tables = engine.tables([STAYS, CHART, PATIENTS, DIAGNOSES, PRESCRIPTIONS])
     stays, chart, patients, diagnoses, prescriptions = tables
