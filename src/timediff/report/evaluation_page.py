@@ -53,7 +53,7 @@ READING = (
     "<b>Stay</b>: one patient's time in intensive care. <b>Training stays</b>: what the generator was trained on. "
     "<b>Unseen stays</b>: real ones that it was not trained on. <b>AUC, AUROC</b>: the chance to name the right one of "
     "two; 0.5 is guessing.",
-    "<b>–</b>: there is no such number; <b>not available</b>: it could not be computed, and it says why; "
+    "<b>–</b>: there is no such number; <b>not available</b>: it could not be computed, and it says why below; "
     f"<b>hidden</b>: fewer than {MIN_AGGREGATE} real stays say it.",
 )
 
@@ -259,7 +259,11 @@ def _groups(results: Results, names: Sequence[str]) -> str:
     about += (
         "largest. A group that is much worse than the others is not well represented. Every number is in scores.csv."
     )
-    content = f"<p>{about}</p>" + by_number(scores, lambda s: s.group or "", "group")
+    apart = {name: [s for s in known if s.what != "all"] for name, known in scores.items()}
+    few = [f"{name}, {s.group}: {s.note}." for name, known in scores.items() for s in known if s.what == "all"]
+    items = "".join(f"<li>{html.escape(one)}</li>" for one in few)
+    content = f"<p>{about}</p>" + by_number(apart, lambda s: s.group or "", "group")
+    content += f"<h4>Groups that are not compared</h4><ul class='plain'>{items}</ul>" if few else ""
     return section("Groups of patients", content)
 
 

@@ -28,7 +28,7 @@ h4 { margin: 1rem 0 .35rem; font-size: .925rem; overflow-wrap: anywhere; }
 .numbers { display: grid; gap: .5rem 2.5rem; }
 .numbers { grid-template-columns: repeat(auto-fit, minmax(min(100%, var(--least, 24rem)), 1fr)); }
 .numbers > div { min-width: 0; } .numbers td, mark { white-space: nowrap; } .numbers table { font-size: .85rem; }
-.numbers .absent { min-width: 0; white-space: normal; }
+.numbers .absent { min-width: 0; text-align: right; }
  .numbers table, .scores { width: 100%; } .soft { color: var(--soft); }
 .numbers .note { margin: 0 0 .35rem; } .numbers th:first-child { min-width: 5rem; }
 .numbers td, .numbers thead th + th { padding-left: .5rem; } .numbers tr > :last-child { padding-right: 0; }
@@ -80,7 +80,10 @@ details { margin: .5rem 0; } summary { cursor: pointer; }
   .thirds { grid-template-columns: repeat(3, minmax(0, 1fr)); }
   .numbers { gap: .25rem 1.25rem; grid-template-columns: minmax(0, 1fr); }
   .numbers.few { grid-template-columns: repeat(2, minmax(0, 1fr)); }
-  .numbers > div, .numbers table { break-inside: avoid; } .numbers table { font-size: .6rem; }
+  .numbers > div, .numbers table { break-inside: avoid; } .numbers table { font-size: .58rem; }
+  .numbers .wide td, .numbers .wide thead th, .numbers .wide .part, .numbers mark { white-space: nowrap; }
+  .numbers .wide td, .numbers .wide mark { overflow-wrap: normal; padding-left: .3rem; padding-right: 0; }
+  .numbers .wide tbody th { overflow-wrap: break-word; }
   .numbers h4 { margin: .5rem 0 0; } .numbers .note { font-size: .62rem; line-height: 1.3; }
   .warning, .sign { break-inside: avoid; }
 }

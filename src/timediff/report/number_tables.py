@@ -13,7 +13,7 @@ from timediff.report.meanings import meaning
 from timediff.report.page import header, table
 from timediff.report.score_tables import best, marked, notes, number, sort_key, spread, whole
 
-FLOOR, INTERVAL = "real", "95 % interval"
+FLOOR, INTERVAL, LARGEST = "real", "95 % interval", "largest"
 FIRST, EACH = 12.0, 11.0  # rem that a table needs for the names of rows, and for a generator
 FEW = 2  # generators: tables of so many have room beside each other on paper
 NONE = "<td>–</td>"
@@ -42,9 +42,10 @@ def _table(scores: Known, row: Callable[[Score], str], heading: str) -> str:
         for s in known:
             found.setdefault(row(s), {}).setdefault(name, []).append(s)
     floors, reasons = any(not math.isnan(s.floor) for s in every), list[str]()
-    several = any(len(cell) > 1 for cells in found.values() for cell in cells.values())
-    ends = "largest" if several else INTERVAL
-    shown = several or any(not math.isnan(s.low) for s in every)
+    several = [cell for cells in found.values() for cell in cells.values() if len(cell) > 1]
+    features = any(s.feature is not None for cell in several for s in cell)
+    ends = LARGEST if features else INTERVAL
+    shown = features or (not several and any(not math.isnan(s.low) for s in every))
     columns = [heading, *([FLOOR] if floors else [])]
     for name in scores:
         columns += [name, *([ends] if shown else [])]
@@ -66,7 +67,7 @@ def _table(scores: Known, row: Callable[[Score], str], heading: str) -> str:
 
 
 def _value(scores: Sequence[Score], reasons: list[str]) -> str:
-    """The number, or of several features the mean of their absolute values; why there is none stands below."""
+    """The number, or the mean of several: of features that of absolute values. Why there is none stands below."""
     if not scores:
         return NONE
     known = [s for s in scores if not math.isnan(s.value)]
@@ -76,7 +77,7 @@ def _value(scores: Sequence[Score], reasons: list[str]) -> str:
             reasons.append(why)
         return f'<td class="absent">not available <sup>{reasons.index(why) + 1}</sup></td>'
     if len(scores) > 1:
-        mean = fmean(abs(s.value) for s in known)
+        mean = fmean(s.value if s.feature is None else abs(s.value) for s in known)
         return f"<td{sort_key(mean)}>{number(mean)}</td>"
     text = f'<span class="part">{whole(known[0]) or number(known[0].value)}</span>'
     return f"<td{sort_key(known[0].value)}>{marked(known[0], text)}{spread(known[0])}</td>"
@@ -87,8 +88,7 @@ def _ends(scores: Sequence[Score]) -> str:
     known = [s for s in scores if not math.isnan(s.value)]
     if len(scores) > 1 and known:
         worst = max(known, key=lambda s: abs(s.value))
-        of = html.escape(worst.feature or worst.classifier or "")
-        return f'<td class="soft">{number(worst.value)}, {of}</td>'
+        return f'<td class="soft">{number(worst.value)}, {html.escape(worst.feature or "")}</td>'
     if not known or math.isnan(known[0].low) or math.isnan(known[0].high):
         return NONE
     return f'<td class="soft">{number(known[0].low)} to {number(known[0].high)}</td>'
@@ -99,8 +99,9 @@ def _floor(scores: Sequence[Score]) -> str:
     floors = [s for s in scores if not math.isnan(s.floor)]
     if not floors:
         return NONE
-    if len({s.feature for s in floors}) > 1:
-        return f'<td class="soft">{number(fmean(abs(s.floor) for s in floors))}</td>'
+    if len({(s.feature, s.classifier) for s in floors}) > 1:
+        mean = fmean(s.floor if s.feature is None else abs(s.floor) for s in floors)
+        return f'<td class="soft">{number(mean)}</td>'
     low, high = (pick(s.floor for s in floors) for pick in (min, max))
     text = number(low) if number(low) == number(high) else f"{number(low)} to {number(high)}"
     return f'<td class="soft"{sort_key(low)}>{text}</td>'
