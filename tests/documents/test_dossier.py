@@ -71,7 +71,7 @@ def test_it_says_which_run_seed_and_version_made_it_and_from_which_stays(release
 
 def test_without_results_and_audit_it_says_so_and_how_to_make_them(release: Released, tmp_path: Path) -> None:
     found = dossier(tmp_path / "out", **release.given())
-    assert [one.word for one in answers(found)] == ["not measured", "not measured", "not audited", "not audited"]
+    assert [one.word for one in answers(found)] == ["not evaluated"] * 2 + ["not audited"] * 2
     assert [one.sentence.split(":")[0] for one in answers(found)] == ["Not evaluated"] * 2 + ["Not audited"] * 2
     assert list(found.missing) == ["not evaluated", "synthetic cohort and run folder not audited"]
     assert all(str(release.home) in command for command in found.missing.values())

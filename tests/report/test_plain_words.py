@@ -67,7 +67,6 @@ def test_one_sentence_a_generator_says_all_three() -> None:
     poor = [Score("discriminative", "auc", 0.9, classifier="strong", floor=0.5), Score("copies", "share", 0.5, floor=0)]
     results = Results(("a", "b"), {"a": poor, "b": []}, {}, {})
     assert overall(results, results.generators) == [
-        "The synthetic stays of a do not look real, were not put to any use, and they show signs of a leak.",
-        "The synthetic stays of b were not compared with real ones, were not put to any use, and nobody has looked for "
-        "a leak.",
+        "The synthetic stays of a do not look real, are of unknown use, and they show signs of a leak.",
+        "The synthetic stays of b may look real or not, are of unknown use, and nobody has looked for a leak.",
     ]

@@ -50,14 +50,12 @@ RESIDUAL = (
 
 def answers(known: Known) -> list[Answer]:
     """Does it look real? Is it useful? May the cohort leave, may the run folder?"""
-    measured = known.results is not None
-    found = verdicts(known.results, known.name) if known.results is not None else []
-    looks, useful = (answer(v) for v in (found[:2] if measured else (unmeasured(LOOKS), unmeasured(USEFUL))))
-    return [looks, useful, _cohort(known, found[2] if measured else None), _run(known)]
-
-
-def unmeasured(question: str) -> Verdict:
-    return Verdict(question, "not measured", (f"It was not evaluated: {EVALUATE}",))
+    if known.results is None:
+        missing = (f"It was not evaluated: {EVALUATE}",)
+        unknown = [Answer(question, "not evaluated", said, missing) for question, said in NOT_EVALUATED.items()]
+        return [*unknown, _cohort(known, None), _run(known)]
+    looks, useful, exposes = verdicts(known.results, known.name)
+    return [answer(looks), answer(useful), _cohort(known, exposes), _run(known)]
 
 
 def _cohort(known: Known, exposes: Verdict | None) -> Answer:
@@ -84,6 +82,10 @@ def _run(known: Known) -> Answer:
     )
 
 
+NOT_EVALUATED = {
+    LOOKS: "Not evaluated: nobody has compared its stays with real ones.",
+    USEFUL: "Not evaluated: nobody has tried what it can be used for.",
+}
 NOT_AUDITED_RUN = "Not audited: it must be kept like the training data themselves."
 
 

@@ -25,6 +25,7 @@ h3 { font-size: 1rem; margin: 0; overflow-wrap: anywhere; }
 p { max-width: 62rem; margin: 0 0 1rem; }
 .note { color: var(--soft); font-size: .875rem; margin-top: .6rem; }
 .wide { overflow-x: auto; }
+.wide > table { width: 100%; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .925rem; }
 th, td { padding: .35rem .75rem .35rem 0; border-bottom: 1px solid var(--rule); }
 th, td { text-align: right; vertical-align: top; }

@@ -17,14 +17,14 @@ SHORTLY = {
         "with care": "look nearly real",
         "too few to say": "are too few to say whether they look real",
         "poor": "do not look real",
-        "not measured": "were not compared with real ones",
+        "not measured": "may look real or not",
     },
     USEFUL: {
         "good": "are useful for what was tried",
         "with care": "are of limited use for what was tried",
         "too few to say": "are too few to say whether they are useful",
         "poor": "are of little use for what was tried",
-        "not measured": "were not put to any use",
+        "not measured": "are of unknown use",
     },
     EXPOSES: {
         "good": "no attack found a patient in them",
@@ -42,14 +42,14 @@ SENTENCES = {
         "with care": "Nearly: a classifier tells synthetic from real stays somewhat better than it should.",
         "too few to say": UNSURE,
         "poor": "No: a classifier plainly tells synthetic from real stays.",
-        "not measured": "Not evaluated: nobody has compared its stays with real ones.",
+        "not measured": "Not measured: no classifier has tried to tell its stays from real ones.",
     },
     USEFUL: {
         "good": "Yes, for what was tried: what is learned from synthetic stays does about as well on real ones.",
         "with care": "Partly: what is learned from synthetic stays does somewhat worse on real ones.",
         "too few to say": UNSURE,
         "poor": "No: what is learned from synthetic stays does clearly worse on real ones.",
-        "not measured": "Not evaluated: nobody has shown that it can be used for anything.",
+        "not measured": "Not measured: what can be learned from its stays is not known.",
     },
     EXPOSES: {
         "good": "Nobody, as far as was tried: the attacks that were made succeed no better than chance.",
@@ -57,7 +57,7 @@ SENTENCES = {
         "with care": "Not ruled out: a test found something small, or was not made.",
         "too few to say": UNSURE,
         "poor": "Patients of the training data: there are signs of a leak.",
-        "not measured": "Not evaluated: nobody has looked for a leak.",
+        "not measured": "Not measured: nobody has looked for a leak.",
     },
 }
 # Of an audit, by its word. Whether something may leave is for people to say, so no sentence says yes.
