@@ -2,15 +2,8 @@
 
 from pathlib import Path
 
-import pytest
-
 from helpers.command_line import Run
-from helpers.released import Released, released
-
-
-@pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Released:
-    return released(tmp_path_factory.mktemp("release"))
+from helpers.released import Released
 
 
 def test_the_answers_and_what_is_missing_are_said(release: Released, tmp_path: Path, run: Run) -> None:

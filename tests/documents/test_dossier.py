@@ -97,11 +97,9 @@ def test_answers_are_the_verdicts_of_what_was_given(release: Released, tmp_path:
 def test_a_copied_stay_is_said_though_nothing_was_evaluated(release: Released, tmp_path: Path) -> None:
     """By hashes alone: this takes no time, and nobody should sign without it."""
     train, made = read_cohort(release.home / "train"), read_cohort(release.home / "synthetic")
-    for name, values in made.series.items():
-        values[:3] = train.series[name][:3]
-    for name in made.static:
-        made.static[name][:3] = train.static[name][:3]
-    made.write(tmp_path / "copied")
+    series = {name: np.concatenate([train.series[name][:3], made.series[name][3:]]) for name in made.series}
+    static = {name: np.concatenate([train.static[name][:3], made.static[name][3:]]) for name in made.static}
+    replace(made, series=series, static=static).write(tmp_path / "copied")
     found = dossier(tmp_path / "out", **release.given(synthetic=tmp_path / "copied"))
     assert found.copies == 3
     assert answers(found)[2].sentence.startswith("No: 3 of its stays equal a stay of the training data")
@@ -178,7 +176,7 @@ def test_what_people_say_fills_the_blanks_and_is_no_markup(release: Released, tm
     for name in ("model_card.md", "datasheet.md", "dossier.html"):
         text = (tmp_path / "out" / name).read_text()
         assert "<script>alert" not in text
-        assert "\n# Not a heading" not in text
+        assert name.endswith(".html") or "\n# Not a heading" not in text
     card = (tmp_path / "out" / "model_card.md").read_text()
     assert len(re.findall(r"^---$", card, re.MULTILINE)) == 2
 
@@ -188,7 +186,7 @@ def test_a_file_of_what_people_say_is_checked(tmp_path: Path) -> None:
     path.write_text('maker = "A. Researcher"\nexpires = "2028-01-01"\n')
     assert About.read(path) == About(maker="A. Researcher", expires="2028-01-01")
     for text, words in (
-        ('mkaer = "A"', "the nearest is maker"),
+        ('mkaer = "A"', "did you mean maker"),
         ("maker = 3", "maker"),
         ('maker = "a\\u0007"', "cannot be printed"),
         (f'maker = "{"a" * 2001}"', "longer than"),

@@ -41,6 +41,7 @@ def written(release: Released, tmp_path_factory: pytest.TempPathFactory) -> Path
     return out
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the libraries it stands on
 def test_mlcroissant_validates_the_metadata_and_reads_the_stays_by_it(
     written: Path, release: Released, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ STYLE = (
 main > p, section > p, .wide table { width: 100%; max-width: none; }
 .answer p, .plain li, .boxes li { max-width: none; overflow-wrap: anywhere; }
 .blank { display: block; border-bottom: 1px solid var(--soft); min-width: 12rem; height: 1.5em; }
+.form td { white-space: pre-line; }
 .facts td { text-align: left; } .facts { width: 100%; margin-bottom: 1rem; } .facts th { width: 13rem; }
 .files code { font-size: .8em; overflow-wrap: anywhere; } .files td { text-align: left; }
 .settings { columns: 3 16rem; font: .8rem/1.5 ui-monospace, monospace; list-style: none; padding: 0; margin: 0; }
