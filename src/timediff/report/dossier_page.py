@@ -33,9 +33,10 @@ from timediff.report.audit_page import HAS, attack_tables, audited_groups, power
 from timediff.report.audit_verdicts import attacks_of
 from timediff.report.comparison_page import features_table
 from timediff.report.dossier_style import STYLE
+from timediff.report.number_tables import by_number
 from timediff.report.page import cell, document, facts_table, header, section, table
 from timediff.report.plain_words import Answer
-from timediff.report.score_tables import matrix, side_by_side
+from timediff.report.score_tables import side_by_side
 from timediff.runtime.files import write_atomically
 
 ABOUT = (
@@ -56,6 +57,7 @@ PLANTED = (
 SMALLER = "not tried"
 POWER = "The same attacks were made where it is known what there is to find: leaks that were planted, and none."
 NOT_MADE = "<p><b>{}.</b> It can be made with <code>{}</code>, and this dossier anew with what that writes.</p>"
+NOT_OF_GROUPS = ("all", "tstr", "trtr", "trts")  # what is lost says it
 DECISIONS = ("The synthetic cohort may leave", "The run folder may leave")
 CHOICES = ("yes", "no", "yes, with conditions")
 ROLES = ("Data steward", "Responsible for the project", "Data protection officer")
@@ -234,9 +236,11 @@ def _useful(known: Known) -> str:
 
 
 def _groups(known: Known) -> str:
-    within = [s for s in _scores(known, grouped=True) if s.feature is None]
+    within = [s for s in _scores(known, grouped=True) if s.feature is None and s.what not in NOT_OF_GROUPS]
+    few = [f"{s.group}: {s.note}." for s in _scores(known, grouped=True) if s.what == "all"]
     content = "<h3>How well each group is generated</h3>"
-    content += matrix(within, lambda s: s.group or "", "group") if within else "<p>Not measured.</p>"
+    content += by_number({"synthetic": within}, lambda s: s.group or "", "group") if within else "<p>Not measured.</p>"
+    content += f"<p>Not compared:</p>{_list(few)}" if few else ""
     content += "<h3>How easily each group is found</h3>"
     audits = {id(audit): audit for audit in known.audits.values()}.values()
     found = "".join(map(audited_groups, audits))
@@ -272,9 +276,7 @@ def _permitted(known: Known) -> str:
 
 def _decision(known: Known) -> str:
     names = ", ".join(f"{name} {digest}" for name, digest in hashes(known).items())
-    choices = "".join(
-        f'<td class="choice"><span class="box"></span> {w}</td>' for w in ("yes", "no", "with conditions")
-    )
+    choices = "".join(f'<td class="choice"><span class="box"></span> {w}</td>' for w in CHOICES)
     rows = [f'<tr><th scope="row">{what}</th>{choices}</tr>' for what in DECISIONS]
     signed = [[header(role), *(cell("") for _ in range(3))] for role in ROLES]
     return (
