@@ -68,6 +68,9 @@ def test_the_metadata_name_every_file_and_column_by_its_hash(written: Path, rele
     schema = read_cohort(folder).schema
     assert [one["name"] for one in series["field"]] == ["stay_id", "step", *(f.name for f in schema.temporal)]
     assert [one["name"] for one in static["field"]] == ["stay_id", *(f.name for f in schema.static)]
+    for one, keys in ((series, ["stay_id", "step"]), (static, ["stay_id"])):
+        ids = {field["@id"]: field["name"] for field in one["field"]}
+        assert [ids[key["@id"]] for key in one["key"]] == keys
     assert table["creator"] == [
         {"@type": "sc:Person", "name": ABOUT.maker},
         {"@type": "sc:Organization", "name": ABOUT.organisation},
