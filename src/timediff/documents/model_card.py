@@ -1,6 +1,6 @@
 """The model card, as model hubs read it: Markdown with a head in YAML, and the same as JSON.
 
-The headings are those of Mitchell et al. 2019, "Model Cards for Model Reporting".
+Its headings follow Mitchell et al. 2019, "Model Cards for Model Reporting".
 """
 
 import json
@@ -107,7 +107,7 @@ def card_markdown(known: Known, table: dict[str, Any]) -> str:
             [f"{len(known.test):,} real stays that it has not seen, SHA-256 {known.test.digest()}; split {known.split}"]
         ),
         "Metrics": measured + (f"\n{audits}" if audits else ""),
-        "Limits": markdown.points(table["limits"]),
+        "Caveats": markdown.points(table["limits"]),
         "Ethical considerations": markdown.points(RESIDUAL),
         "Settings": "```toml\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in table["model"]["settings"].items())
         + "```\n",

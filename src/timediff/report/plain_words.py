@@ -5,11 +5,14 @@ They say what a verdict says (`verdicts`, `audit_verdicts`), and decide nothing 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from timediff.evaluation.results import Results
-from timediff.report.audit_verdicts import AuditVerdict
 from timediff.report.meanings import EXPOSES, LOOKS, USEFUL
 from timediff.report.verdicts import Verdict, verdicts
+
+if TYPE_CHECKING:
+    from timediff.report.audit_verdicts import AuditVerdict
 
 SHORTLY = {
     LOOKS: {
@@ -91,7 +94,6 @@ CLASSES = {
     "poor": "poor",
     "signs of a leak": "poor",
 }  # of the badge, by grade or word; any other has none
-MARKS = {"good": "●", "few": "◌", "care": "◐", "poor": "○", "none": "–"}
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ def answer(verdict: Verdict) -> Answer:
     return Answer(verdict.question, verdict.word, plain, verdict.sentences)
 
 
-def may_leave(verdict: AuditVerdict, what: str) -> Answer:
+def may_leave(verdict: "AuditVerdict", what: str) -> Answer:
     """A verdict of an audit of the "cohort" or of the "run"."""
     plain = LEAVES[what].get(verdict.word, f"{verdict.word[:1].upper()}{verdict.word[1:]}.")
     return Answer(verdict.question, verdict.word, plain, verdict.sentences)
