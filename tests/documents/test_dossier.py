@@ -163,6 +163,11 @@ def test_an_edited_folder_is_refused_or_said(release: Released, tmp_path: Path) 
     found = dossier(tmp_path / "out", **release.given(synthetic=tmp_path / "synthetic"), allow_edited=True)
     assert limits(found)[0] == "SYN is not as it was written (changed: 'schema.toml')"
     assert "SYN is not as it was written" in (tmp_path / "out" / "dossier.html").read_text()
+    settings = tmp_path / "run" / "settings.toml"
+    settings.write_text(settings.read_text() + "\n")
+    found = dossier(tmp_path / "again", **release.given(run=tmp_path / "run"), allow_edited=True)
+    assert limits(found)[0] == "RUN is not as it was written (changed: 'settings.toml')"
+    assert str(tmp_path) not in (tmp_path / "again" / "dossier.html").read_text()  # no folder of this machine
 
 
 def test_what_people_say_fills_the_blanks_and_is_no_markup(release: Released, tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def known(places: Places, about: About | None = None, *, allow_edited: bool = Fa
     notes: list[str] = []
 
     def heard(text: str) -> None:
-        notes.append(text)
+        notes.append(_unplaced(text, places))
         say(text)
 
     model = load(places.run, heard, allow_edited=allow_edited)
@@ -208,6 +208,14 @@ def _one_origin(model: Generator, train: Cohort, synthetic: Cohort, places: Plac
             f"{places.synthetic} was not sampled from RUN: by its provenance it is from {whose}, and RUN is "
             f"{model.identity[:DIGITS]}…. Give the run that it was sampled from, or sample again."
         )
+
+
+def _unplaced(text: str, places: Places) -> str:
+    """A note without the path that it begins with: documents name no folder of this machine."""
+    for name, path in (("RUN", places.run), ("RESULTS", places.results)):
+        if path is not None and text.startswith(f"{path} "):
+            return f"{name}{text.removeprefix(str(path))}"
+    return text
 
 
 def _unedited(name: str, path: Path, allow_edited: bool, say: Say) -> None:
