@@ -1,5 +1,6 @@
 """An evaluation: the same numbers from every door, floors, several cohorts side by side, stopped and gone on with."""
 
+import importlib
 import json
 import math
 import re
@@ -211,6 +212,34 @@ def test_every_discriminator_compares_with_held_out_stays(monkeypatch):
         evaluate(TRAIN, TEST, FRESH, only=["discriminative"], protocol=protocol)
         assert {real for real, _ in seen} == {len(TEST)}
         seen.clear()
+
+
+def test_discriminators_and_predictors_see_no_outcome_and_the_papers_no_masks(monkeypatch):
+    """The paper's predictor is trained on no more stays than it predicts."""
+    seen = {}
+
+    class Recorded(panel.Panel):
+        def add_network(self, architecture, name, real, synthetic):
+            seen[name] = real.shape[2], synthetic.shape[2]
+
+        def add_trees(self, table): ...
+
+        def train(self, progress): ...
+
+        def scores(self):
+            return []
+
+    def predicted(train_series, test_series, **options):
+        seen["predictor"] = train_series.shape, test_series.shape
+        return []
+
+    monkeypatch.setattr(panel, "Panel", Recorded)
+    monkeypatch.setattr(importlib.import_module("timediff.evaluation.metrics.predictive"), "predictive", predicted)
+    vital, static = 7, 2
+    for protocol, few, channels in (("paper", len(TEST), vital + static), ("strict", len(FRESH), 2 * vital)):
+        evaluate(TRAIN, TEST, FRESH, only=["discriminative", "predictive"], protocol=protocol)
+        assert seen["paper"] == (channels, channels)
+        assert seen["predictor"] == ((few, 6, channels), (len(TEST), 6, channels))
 
 
 @pytest.mark.parametrize("protocol", ["paper", "strict"])
