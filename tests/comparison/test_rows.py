@@ -45,7 +45,7 @@ def test_settings_are_of_one_row_or_of_all(tmp_path: Path) -> None:
 def test_in_python_names_and_unfitted_generators_are_rows() -> None:
     small = GENERATORS("rcgan")(assignments={"training.steps": 7})
     rows = rows_of({"a": small, "b": "paper", "c": "timegan"})
-    assert [(row.kind.name, row.settings.training.steps) for row in rows[:2]] == [("rcgan", 7), ("timediff", 200_000)]
+    assert [(row.kind.name, row.settings.training.steps) for row in rows[:2]] == [("rcgan", 7), ("timediff", 700_000)]
     assert [row.name for row in rows_of(["fast", "rcgan"])] == ["fast", "rcgan"]
     for wrong, words in (
         (["rcgan", "rcgan"], "given twice"),

@@ -8,8 +8,11 @@ import pytest
 
 from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
+from timediff.evaluation.case import Case
 from timediff.evaluation.inputs.view import View
+from timediff.evaluation.metrics import embeddings
 from timediff.evaluation.metrics.embeddings import Embedding, densities, embed
+from timediff.evaluation.settings import EvaluationSettings
 from timediff.sources.simulated import simulate
 
 
@@ -59,6 +62,26 @@ def test_wide_series_are_embedded_by_their_components() -> None:
     long = tuple(simulate(40, steps=48, seed=seed) for seed in range(3))
     assert View.fit(long[0]).flat(long[0]).shape[1] > 500
     assert drawn(long).points.shape == (120, 2)
+
+
+def test_the_paper_embeds_all_columns_but_the_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def noted(flat: Any, seed: int) -> Any:
+        seen.append(flat)
+        return np.zeros((len(flat), 2))
+
+    monkeypatch.setattr(embeddings, "_tsne", noted)
+    long = tuple(simulate(40, steps=80, seed=seed) for seed in range(3))
+    for protocol in ("paper", "strict"):
+        case = Case(long[0], long[1], EvaluationSettings(protocol=protocol))
+        embed(case.scaled("standard").unlabelled, *long)
+    of_paper, of_strict = seen
+    assert of_paper.shape == (120, 80 * (7 + 2))  # vital signs, and age and sex at every step
+    assert of_strict.shape == (120, 50)
+    for part in np.split(of_paper, 3):  # each set by itself
+        channels = part.reshape(40, 80, 9)
+        assert np.allclose(channels.mean(axis=(0, 1)), 0, atol=1e-3)
 
 
 @pytest.mark.parametrize(("samples", "perplexity"), [(60, 30.0), (30, 89 / 3)])

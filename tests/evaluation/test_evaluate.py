@@ -1,5 +1,6 @@
 """An evaluation: the same numbers from every door, floors, several cohorts side by side, stopped and gone on with."""
 
+import importlib
 import json
 import math
 import re
@@ -196,7 +197,7 @@ def test_cohorts_of_different_schemas_say_which_features_differ():
         evaluate(TRAIN, TEST, other)
 
 
-def test_the_papers_classifier_compares_with_training_stays_in_the_papers_protocol(monkeypatch):
+def test_every_discriminator_compares_with_held_out_stays(monkeypatch):
     seen = []
 
     class Recorded(panel.Panel):
@@ -207,11 +208,38 @@ def test_the_papers_classifier_compares_with_training_stays_in_the_papers_protoc
             return []
 
     monkeypatch.setattr(panel, "Panel", Recorded)
-    evaluate(TRAIN, TEST, FRESH, only=["discriminative"], protocol="paper")
-    assert seen == [(len(TRAIN), len(TEST)), (len(TRAIN), len(TEST))]  # of FRESH as many as are held out
-    seen.clear()
-    evaluate(TRAIN, TEST, FRESH, only=["discriminative"], protocol="strict")
-    assert {real for real, _ in seen} == {len(TEST)}
+    for protocol in ("paper", "strict"):
+        evaluate(TRAIN, TEST, FRESH, only=["discriminative"], protocol=protocol)
+        assert {real for real, _ in seen} == {len(TEST)}
+        seen.clear()
+
+
+def test_discriminators_and_predictors_see_no_outcome_and_the_papers_no_masks(monkeypatch):
+    """The paper's predictor is trained on no more stays than it predicts."""
+    seen = {}
+
+    class Recorded(panel.Panel):
+        def add_network(self, architecture, name, real, synthetic):
+            seen[name] = real.shape[2], synthetic.shape[2]
+
+        def add_trees(self, table): ...
+
+        def train(self, progress): ...
+
+        def scores(self):
+            return []
+
+    def predicted(train_series, test_series, **options):
+        seen["predictor"] = train_series.shape, test_series.shape
+        return []
+
+    monkeypatch.setattr(panel, "Panel", Recorded)
+    monkeypatch.setattr(importlib.import_module("timediff.evaluation.metrics.predictive"), "predictive", predicted)
+    vital, static = 7, 2
+    for protocol, few, channels in (("paper", len(TEST), vital + static), ("strict", len(FRESH), 2 * vital)):
+        evaluate(TRAIN, TEST, FRESH, only=["discriminative", "predictive"], protocol=protocol)
+        assert seen["paper"] == (channels, channels)
+        assert seen["predictor"] == ((few, 6, channels), (len(TEST), 6, channels))
 
 
 @pytest.mark.parametrize("protocol", ["paper", "strict"])

@@ -28,6 +28,7 @@ def test_a_classifier_of_the_label_does_not_see_when_the_event_came(protocol: Pr
     assert "died_at" not in static_columns(COHORT, COHORT.schema)[1]
 
 
-def test_the_paper_s_discriminator_sees_it_as_it_sees_the_label() -> None:
-    seen = {channel.feature for channel in View.fit(COHORT, "paper").channels}
-    assert {"died", "died_at"} <= seen
+def test_distances_of_the_paper_see_it_as_they_see_the_label_and_its_classifiers_see_neither() -> None:
+    view = View.fit(COHORT, "paper")
+    assert {"died", "died_at"} <= {channel.feature for channel in view.channels}
+    assert not {"died", "died_at"} & {channel.feature for channel in view.unlabelled.channels}

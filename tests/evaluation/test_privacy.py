@@ -21,7 +21,7 @@ from timediff.data.overlap import overlapping_windows, shared_patients
 from timediff.data.schema import Feature, Schema
 from timediff.errors import TimeDiffError
 from timediff.evaluation.case import Case, Measurement
-from timediff.evaluation.inputs.view import View
+from timediff.evaluation.inputs.view import Protocol, View
 from timediff.evaluation.metrics.copies import copied, copies
 from timediff.evaluation.metrics.mir import NUMBERS as MIR
 from timediff.evaluation.metrics.mir import mir
@@ -278,6 +278,47 @@ def test_mir_by_hand() -> None:
     assert found["f1"].value == pytest.approx(2 * 0.5 / 1.75)
     assert found["no_leak_f1"].value == pytest.approx(0.375 / 0.875)
     assert found["auc"].value == pytest.approx((4 + 4 + 2 * (1 + 2 / 2)) / 16)
+
+
+def test_mir_of_equal_sets_draws_synthetic_stays_too_and_is_the_mean_over_its_repetitions() -> None:
+    train, test, synthetic = normal(100, 0), normal(60, 1), normal(300, 2)
+    options: dict[str, Any] = {"threshold": 0.2, "seed": 0, "equal": True}
+    (once, *_), (mean, *_) = (mir(train, test, synthetic, repetitions=r, **options) for r in (1, 4))
+    assert (once.n, mean.n) == (60, 60)
+    assert once.std == {}
+    assert mean.std["classifier"] > 0
+    assert once.value != mir(train, test, synthetic, threshold=0.2, seed=0)[0].value  # there all 300 are shown
+    alike = mir(train[:60], test, synthetic[:60], repetitions=4, **options)
+    assert alike == mir(train[:60], test, synthetic[:60], threshold=0.2, seed=0)
+
+
+@pytest.mark.parametrize(("protocol", "asked"), [("paper", (5, True)), ("strict", (1, False))])
+def test_mir_is_repeated_with_equal_sets_in_the_papers_protocol_alone(
+    protocol: Protocol, asked: tuple[int, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, bool]] = []
+
+    def noted(*sets: object, repetitions: int, equal: bool, **rest: object) -> list[Score]:
+        seen.append((repetitions, equal))
+        return []
+
+    monkeypatch.setattr(importlib.import_module("timediff.evaluation.metrics.mir"), "mir", noted)
+    icu = simulate(200, steps=4, seed=0)
+    settings = EvaluationSettings(protocol=protocol, repetitions=5)
+    METRICS("mir").measure(Measurement(Case(icu.take(np.arange(120)), icu.take(np.arange(120, 200)), settings), icu))
+    assert seen == [asked]
+
+
+@pytest.mark.parametrize("name", ["copies", "near_copies"])
+def test_copies_are_looked_for_alike_in_both_protocols(name: str) -> None:
+    """Where each cohort was scaled by itself, none would be found."""
+    icu = simulate(300, steps=6, seed=0)
+    train, test = icu.take(np.arange(150)), icu.take(np.arange(150, 300))
+    found = []
+    for protocol in ("paper", "strict"):
+        case = Case(train, test, EvaluationSettings(protocol=protocol))
+        found.append(METRICS(name).measure(Measurement(case, train.take(np.arange(60)))))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("privacy", [nnaa, mir, copied])

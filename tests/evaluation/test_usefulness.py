@@ -1,6 +1,7 @@
 """Usefulness: statistics of a stay, areas under curves, and classifiers trained on synthetic and on real stays."""
 
 import builtins
+import importlib
 import math
 from dataclasses import replace
 
@@ -15,14 +16,18 @@ from sklearn.metrics import roc_auc_score
 
 from timediff.data.cohort import Cohort
 from timediff.data.schema import Feature, Schema
+from timediff.evaluation.case import Case, Measurement
 from timediff.evaluation.classifiers import label_classifiers as classifiers
 from timediff.evaluation.classifiers.label_classifiers import ALL, CLASSICAL, Trained
 from timediff.evaluation.inputs.summaries import STATISTICS, Inputs, mode, statistics, summaries
 from timediff.evaluation.inputs.view import View
 from timediff.evaluation.metrics.tsrtr import tsrtr
 from timediff.evaluation.metrics.tstr import about, tstr, tstr_by_group
+from timediff.evaluation.registry import METRICS
+from timediff.evaluation.settings import EvaluationSettings
 from timediff.evaluation.statistics.auc import auroc
 from timediff.evaluation.statistics.bootstrap import resamples
+from timediff.evaluation.statistics.subsets import stratified
 from timediff.sources.simulated import simulate
 
 NAN = np.nan
@@ -77,15 +82,29 @@ def test_a_summary_has_eight_columns_a_series_and_the_static_values_but_no_label
 
 
 @pytest.mark.parametrize("kind", ["flattened", "summary"])
-@pytest.mark.parametrize("protocol", ["paper", "strict"])
-def test_inputs_are_standardised_by_training_stays_and_do_not_hold_the_label(kind, protocol):
-    inputs = Inputs.fit(TRAIN, kind, protocol)
+def test_inputs_are_standardised_by_training_stays_and_do_not_hold_the_label(kind):
+    inputs = Inputs.fit(TRAIN, kind, "strict")
     seen = inputs.of(TRAIN) if kind == "summary" else inputs.of(TRAIN)[:, -2:]  # the view scales the other channels
     assert np.allclose(seen.mean(axis=0), 0, atol=1e-4)
     assert (seen.std(axis=0) < 1 + 1e-4).all()  # less where a gap was filled
     assert np.allclose(seen[:, -2:].std(axis=0), 1, atol=1e-4)
     assert np.isfinite(inputs.of(TEST)).all()
     assert np.array_equal(inputs.of(TEST), inputs.of(labelled(TEST, 1 - TEST.label)))
+
+
+@pytest.mark.parametrize("kind", ["flattened", "summary"])
+def test_inputs_of_the_paper_have_minus_one_for_a_null_no_masks_and_no_label(kind):
+    rows = Inputs.fit(TRAIN, kind, "paper").of(TEST)
+    columns = 7 * (6 if kind == "flattened" else len(STATISTICS))
+    assert rows.shape == (300, columns + 2)
+    if kind == "flattened":
+        expected = np.concatenate([[values[0]] for values in TEST.series.values()]).T  # (L, P), the first stay
+        assert np.allclose(rows[0, :columns].reshape(6, 7), np.nan_to_num(expected, nan=-1), atol=1e-4)
+    else:
+        raw = summaries(TEST)[0][:, :columns]
+        several = np.repeat([(~np.isnan(values)).sum(axis=1) > 1 for values in TEST.series.values()], 8, axis=0).T
+        assert np.allclose(rows[:, :columns], np.where(several, np.nan_to_num(raw, nan=-1), -1))
+    assert np.array_equal(rows, Inputs.fit(TRAIN, kind, "paper").of(labelled(TEST, 1 - TEST.label)))
 
 
 def test_a_static_value_is_seen_once_whatever_the_protocol():
@@ -244,6 +263,67 @@ def test_training_sets_are_of_equal_size_and_real_classifiers_are_trained_once(m
         tstr(VIEW, TRAIN, TEST, small, **options, real=Trained(TEST))
 
 
+PAPER = View.fit(TRAIN, "paper")
+
+
+def trainings(monkeypatch):
+    """What is trained from now on: name, rows, classes and options."""
+    seen, train = [], classifiers.train
+
+    def noted(name, x, y, classes, **options):
+        seen.append((name, x, np.asarray(y), options))
+        return train(name, x, y, classes, **{**options, "updates": options.get("updates") and 3})
+
+    monkeypatch.setattr(classifiers, "train", noted)
+    return seen
+
+
+def test_the_paper_trains_on_stratified_subsets_as_large_as_the_held_out_set(monkeypatch):
+    seen = trainings(monkeypatch)
+    test = TEST.take(np.arange(100))
+    options = {"seed": 0, "repetitions": 3, "inputs": ["summary"], "bootstrap": 10}
+    scores = by_key(tstr(PAPER, TRAIN, test, SYNTHETIC, classifiers=["logistic L2"], **options))
+    assert [len(x) for _, x, _, _ in seen] == [100] * 6
+    for start, cohort in ((0, SYNTHETIC), (3, TRAIN)):
+        drawn = seen[start : start + 3]
+        assert {int(y.sum()) for _, _, y, _ in drawn} == {round(100 * cohort.label.mean())}
+        assert not np.array_equal(drawn[0][1], drawn[1][1])
+    for what in ("tstr", "trtr", "gap"):  # each subset another number
+        assert scores["logistic L2, summary", what].std["classifier"] > 0
+
+
+def test_the_paper_scales_by_what_a_classifier_is_trained_on(monkeypatch):
+    seen = trainings(monkeypatch)
+    far = replace(SYNTHETIC, series={name: 5 * values + 7 for name, values in SYNTHETIC.series.items()})
+    tstr(PAPER, TRAIN, TEST, far, seed=0, repetitions=1, classifiers=["logistic L2", "GRU"], bootstrap=0)
+    for _, x, _, _ in seen:
+        columns = tuple(range(x.ndim - 1))
+        assert np.allclose(x.mean(axis=columns), 0, atol=1e-3)
+        spread = x.std(axis=columns)
+        assert np.allclose(spread[spread > 0], 1, atol=1e-3)
+    rows = PAPER.unscaled.unlabelled.series(TRAIN)
+    model = classifiers.train_as_the_authors("GRU", rows, TRAIN.label, 2, seed=0)
+    moved = classifiers.train_as_the_authors("GRU", 3 * rows + 2, TRAIN.label, 2, seed=0)
+    assert np.allclose(model(rows), moved(3 * rows + 2), atol=1e-3)
+
+
+def test_recurrent_classifiers_of_the_paper_have_5000_updates_by_adamw(monkeypatch):
+    seen, made = trainings(monkeypatch), []
+    adamw = torch.optim.AdamW
+    monkeypatch.setattr(torch.optim, "AdamW", lambda *a, **o: made.append(o) or adamw(*a, **o))
+    tstr(PAPER, TRAIN, TEST.take(np.arange(100)), SYNTHETIC, seed=0, repetitions=1, classifiers=["GRU"], bootstrap=0)
+    assert [(len(x), options["updates"]) for _, x, _, options in seen] == [(300, 5000)] * 3  # all stays
+    assert made == [{"lr": 1e-3}] * 3
+
+
+@pytest.mark.parametrize("updates", [1, 4, 7])
+def test_a_recurrent_classifier_has_as_many_updates_as_are_asked_for(updates, monkeypatch):
+    taken, step = [], torch.optim.AdamW.step
+    monkeypatch.setattr(torch.optim.AdamW, "step", lambda self, *a: taken.append(1) or step(self, *a))
+    classifiers.train("GRU", VIEW.series(TRAIN), TRAIN.label, 2, seed=0, updates=updates)
+    assert len(taken) == updates  # of 300 stays three are an epoch
+
+
 def test_one_class_only_is_said_of_the_cohort_that_has_it():
     dead = labelled(SYNTHETIC, np.ones(300))
     options = {"seed": 0, "repetitions": 1, "classifiers": ["logistic L2"], "inputs": ["summary"]}
@@ -331,6 +411,43 @@ def test_real_stays_alone_in_tsrtr_are_trtr():
     alone = {s.classifier: s.value for s in tsrtr(VIEW, TRAIN, TEST, SYNTHETIC, **options) if s.what == "auc at 0 %"}
     real = tstr(VIEW, TRAIN, TEST, SYNTHETIC, **options, inputs=["flattened"])
     assert alone == {s.classifier: s.value for s in real if s.what == "trtr"}
+
+
+def test_tsrtr_of_the_paper_draws_its_stays_anew_in_each_repetition(monkeypatch):
+    seen = trainings(monkeypatch)
+    options = {"seed": 0, "repetitions": 2, "real": 100, "fractions": [0.5], "classifiers": ["logistic L2"]}
+    scores = {score.what: score for score in tsrtr(PAPER, TRAIN, TEST, SYNTHETIC, **options)}
+    assert [len(x) for _, x, _, _ in seen] == [100, 100, 200, 200, 300, 300, 600, 600]
+    assert not np.array_equal(seen[2][1], seen[3][1])
+    assert all(scores[what].std["classifier"] > 0 for what in ("auc at 0 %", "auc at 50 %"))
+
+
+@pytest.mark.parametrize(
+    ("protocol", "kinds", "times"), [("strict", {"flattened"}, 1), ("paper", {"flattened", "summary"}, 4)]
+)
+def test_tsrtr_has_the_inputs_and_repetitions_of_its_protocol(protocol, kinds, times, monkeypatch):
+    asked = []
+
+    def noted(*cohorts, kind, repetitions, **rest):
+        asked.append((kind, repetitions))
+        return []
+
+    monkeypatch.setattr(importlib.import_module("timediff.evaluation.metrics.tsrtr"), "tsrtr", noted)
+    case = Case(TRAIN, TEST, EvaluationSettings(protocol=protocol, repetitions=4))
+    METRICS("tsrtr").measure(Measurement(case, SYNTHETIC))
+    assert {kind for kind, _ in asked} == kinds
+    assert {repetitions for _, repetitions in asked} == {times}
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=60), st.integers(4, 70), st.integers(0, 9))
+def test_a_stratified_subset_has_every_class_as_often_as_the_whole(classes, size, seed):
+    y = np.array(classes)
+    chosen = stratified(y, size, np.random.default_rng(seed))
+    assert len(chosen) == len(set(chosen.tolist())) == min(size, len(y))
+    for k in set(classes):
+        there, wanted = (y[chosen] == k).sum(), (y == k).mean() * len(chosen)
+        assert there >= 1
+        assert abs(there - wanted) < 1 or wanted < 1 or there > 1
 
 
 def test_groups_are_scored_by_classifiers_of_all_stays():

@@ -19,9 +19,12 @@ from timediff.runtime.files import sha256
 from timediff.settings import toml
 from timediff.settings.resolve import resolve
 
+# Of 0.2.0 and before: what the settings of today leave open.
+BEFORE = {"training.ema_every": 1, "diffusion.class_input": "one-hot"}
 NEW_SETTINGS = {
-    "training": ["optimizer"], "adversarial": ["optimizer", "generator_rounds"],
-    "model": ["predicts", "carry", "dequantisation", "feedback"], "diffusion": ["separate"], "codec": ["recording"],
+    "training": ["optimizer", "ema_every"], "adversarial": ["optimizer", "generator_rounds"],
+    "model": ["predicts", "carry", "dequantisation", "feedback"], "diffusion": ["separate", "class_input"],
+    "codec": ["recording"],
 }  # fmt: skip
 OLD_PARTS = {"denoiser": "rnn", "step_head": "cells", "static_head": "stay"}  # of the cascade
 
@@ -80,7 +83,7 @@ def _old_weights(weights: dict[str, Tensor], cascade: bool) -> dict[str, Tensor]
 
 TIMEDIFF = {"training.steps": 6, "training.batch": 16}
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
-    "paper": ("paper", {**TIMEDIFF, "diffusion.steps": 20}),
+    "paper": ("paper", {**TIMEDIFF, **BEFORE, "diffusion.steps": 20}),
     "cascade, joint": ("cascade", {**SHORT, "sampling.steps": 9}),
     "cascade, independent": ("cascade", {**SHORT, "sampling.steps": 9, "diffusion.joint": False}),
     "latent-forcing": ("latent-forcing", {**SHORT, "adversarial.gradient_penalty": 0.25}),
@@ -159,6 +162,30 @@ def test_resuming_a_run_of_0_1_0_is_refused_in_one_sentence(kind: str, mixed: Co
     with pytest.raises(TimeDiffError, match=r"was begun by TimeDiff 0\.1\.0, .* fit again\.$") as caught:
         model(settings=settings).fit(mixed, seed=0, run=tmp_path / "run", resume=True)
     assert "\n" not in str(caught.value)
+
+
+def test_a_run_without_settings_of_today_goes_on_as_it_was_begun(mixed: Cohort, tmp_path: Path) -> None:
+    """Its average changed after every update, and its network saw one-hot classes."""
+    run = tmp_path / "run"
+    settings = resolve("paper", assignments={**SHORT, **BEFORE, "diffusion.steps": 20})
+    whole = GENERATORS("timediff")(settings=settings).fit(mixed, seed=0)
+
+    def stop(done: int, total: int, **values: float) -> None:
+        if done == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        GENERATORS("timediff")(settings=settings).fit(mixed, seed=0, run=run, progress=stop)
+    lines = (run / "settings.toml").read_text().splitlines(keepends=True)
+    kept = [line for line in lines if not line.startswith(("ema_every", "class_input"))]
+    assert len(kept) == len(lines) - 2
+    (run / "settings.toml").write_text("".join(kept))
+    provenance = json.loads((run / "provenance.json").read_text())
+    provenance["files"]["settings.toml"] = sha256(run / "settings.toml")
+    (run / "provenance.json").write_text(_sealed(provenance))
+    assert load(run, lambda said: None).settings == whole.settings
+    GENERATORS("timediff")(settings=settings).fit(mixed, seed=0, run=run, resume=True)
+    assert same(load(run).sample(20, seed=1), whole.sample(20, seed=1))
 
 
 def of_format_3(run: Path) -> None:

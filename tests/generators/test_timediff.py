@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from helpers.small_generators import EVERY
+from timediff.data.batch import Layout
 from timediff.data.cohort import Cohort
 from timediff.data.schema import Feature, Schema
 from timediff.diffusion.settings import PROCESSES
 from timediff.errors import TimeDiffError
 from timediff.generators.timediff.generator import TimeDiff
+from timediff.generators.timediff.network import build_process
 from timediff.settings.resolve import resolve
 
 STAYS, STEPS = 800, 8
@@ -122,6 +124,13 @@ def test_width_and_batch_follow_from_the_number_of_stays(cohort: Cohort) -> None
     paper.plan(cohort)
     width = 4 * (2 + 2 * 3)  # times the columns: two values, two masks and the outcome, of two classes each
     assert resolve("paper").differences(paper.settings) == {"model.hidden": (None, width)}
+
+
+def test_the_network_of_paper_has_as_many_parameters_as_the_authors_have() -> None:
+    """Of MIMIC-III's shape: seven vital signs, their masks and the outcome."""
+    layout = Layout.of(7, [2] * 8)
+    process = build_process(resolve("paper").for_cohort(1000, layout), layout)
+    assert sum(one.numel() for one in process.parameters()) == 472_351
 
 
 def test_another_cohort_decides_anew(cohort: Cohort) -> None:

@@ -13,7 +13,7 @@ from timediff.evaluation.audit import Audit, AuditSettings, audit
 from timediff.evaluation.evaluate import evaluate, evaluate_to
 from timediff.evaluation.results import Results
 from timediff.evaluation.score import Score
-from timediff.report.audit_verdicts import cohort_verdict
+from timediff.report.audit_verdicts import _effect, cohort_verdict
 from timediff.report.verdicts import Verdict, exposes, leaks, verdicts
 from timediff.sources.simulated import simulate
 
@@ -94,6 +94,12 @@ def test_an_evaluation_keeps_the_audits_it_was_given(fresh: Audit, copied: Audit
     assert page.count("which was not made") == 1
     read.report(tmp_path / "again.html")
     assert (tmp_path / "again.html").read_text() == page
+
+
+@pytest.mark.parametrize(("what", "chance"), [("auc", 0.5), ("tpr_at_0.01", 0.0), ("risk", 0.0)])
+def test_an_attack_counts_from_two_hundredths_above_chance_on(what: str, chance: float) -> None:
+    effects = [_effect([Score("membership", what, chance + above)]) for above in (0.019, 0.021)]
+    assert effects[0] < 0 < effects[1]
 
 
 def test_an_attack_that_succeeds_alone_is_a_leak(copied: Audit) -> None:

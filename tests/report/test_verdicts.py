@@ -237,6 +237,27 @@ def test_poor_only_where_the_interval_excludes_no_loss() -> None:
     assert useful(loss(0.01, -0.03, 0.04)).grade == "good"
 
 
+@pytest.mark.parametrize(
+    ("value", "grade"), [(0.019, "good"), (0.021, "with care"), (0.049, "with care"), (0.051, "poor")]
+)
+def test_the_limits_of_a_loss_and_of_a_leak_are_two_and_five_hundredths(value: float, grade: str) -> None:
+    """Where the interval excludes the floor."""
+    assert useful(loss(value, value - 0.001, value + 0.001)).grade == grade
+    attack = replace(found(0.5 + value, half=0.001), floor_high=0.5)
+    assert exposes([*no_copies(), attack]).grade == grade
+
+
+@pytest.mark.parametrize(("high", "grade"), [(0.599, "good"), (0.601, "too few to say")])
+def test_an_interval_a_tenth_above_the_floor_rules_no_leak_out(high: float, grade: str) -> None:
+    assert exposes([*no_copies(), replace(found(0.51), low=0.45, high=high)]).grade == grade
+
+
+@pytest.mark.parametrize(("high", "grade"), [(0.049, "not shown"), (0.051, "too few to say")])
+def test_near_copies_can_hide_among_a_twentieth(high: float, grade: str) -> None:
+    exact, near = no_copies()
+    assert exposes([exact, replace(near, floor_high=high)]).grade == grade
+
+
 def test_the_forecast_as_well() -> None:
     def grade(low: float) -> str:
         return useful([Score("predictive", "error", 0.13, floor=0.1, low=low, high=0.16)]).grade

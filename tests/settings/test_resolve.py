@@ -9,6 +9,7 @@ from timediff.data.batch import Layout
 from timediff.errors import Problems, TimeDiffError
 from timediff.generators.timediff.settings import TimeDiffSettings
 from timediff.settings.resolve import parse_assignment, presets, resolve
+from timediff.settings.training import TrainingSettings
 
 
 def test_paper_is_the_default_of_every_setting() -> None:
@@ -21,8 +22,21 @@ def test_paper_is_as_published() -> None:
     assert (settings.model.cell, settings.model.layers, settings.model.hidden) == ("lstm", 2, None)
     training = settings.training
     assert (training.lr, training.betas, training.batch, training.accumulate) == (8e-5, (0.9, 0.99), 32, 2)
-    assert (training.clip, training.ema, training.seed, training.steps) == (1, 0.995, 2023, 200_000)
+    assert (training.clip, training.ema, training.seed) == (1, 0.995, 2023)
     assert (settings.sampling.sampler, settings.sampling.steps) == ("ancestral", None)
+
+
+def test_paper_is_as_the_authors_ran_it_where_the_paper_does_not_say() -> None:
+    settings = resolve("paper")
+    assert (settings.training.steps, settings.training.ema_every) == (700_000, 10)
+    assert settings.diffusion.class_input == "log one-hot"
+
+
+def test_what_is_the_papers_alone_is_no_default_of_other_generators() -> None:
+    assert (TrainingSettings().steps, TrainingSettings().ema_every) == (200_000, 1)
+    assert {name for name in presets() if resolve(name).training.ema_every != 1} == {
+        "paper", "paper-eicu", "paper-timegan",
+    }  # fmt: skip
 
 
 def test_wide_presets() -> None:

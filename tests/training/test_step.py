@@ -122,3 +122,19 @@ def test_the_average_warms_up() -> None:
         expected = before + 9 / (10 + number) * (network[0].weight.detach() - before)
         assert torch.allclose(ema.weights["0.weight"], expected, atol=1e-6)
         assert not torch.allclose(network[0].weight.detach(), before, atol=0.01)
+
+
+@pytest.mark.parametrize("first", [0, 4])
+def test_the_average_changes_every_few_steps_and_counts_its_own_changes(first: int) -> None:
+    """A training that goes on in the middle changes it at the same steps, at the same rates."""
+    network = small_network()
+    ema = EMA(network, 0.999)
+    step = training_step(network, (Objective(noisy_loss),), ema=ema, lr=0.1, ema_every=3)
+    changed = {}
+    for number in range(first, 10):
+        before = ema.weights["0.weight"].clone()
+        step(number)
+        if not torch.equal(before, ema.weights["0.weight"]):
+            distance = network[0].weight.detach() - before
+            changed[number] = float(((ema.weights["0.weight"] - before) / distance).mean())
+    assert changed == pytest.approx({n: 9 / (10 + n / 3) for n in (0, 3, 6, 9) if n >= first}, rel=1e-3)

@@ -14,6 +14,7 @@ from pathlib import Path
 from timediff.comparison.rows import Planned, Row
 from timediff.errors import TimeDiffError
 from timediff.evaluation.results import Results
+from timediff.generators.migration import settings_as_written
 from timediff.generators.registry import GENERATORS
 from timediff.runtime.files import new_folder, require_new, write_atomically
 from timediff.runtime.parsing import Unreadable, parse_toml, read_json, read_text
@@ -178,7 +179,7 @@ def _require_same(path: Path, before: StoredRow, now: Planned) -> None:
     if before.generator != now.row.kind.name:
         differ = f"the generator was {before.generator}, now {now.row.kind.name}"
     else:
-        table = parse_toml(before.settings, f"{path / NAME}, {name}")
+        table = settings_as_written(parse_toml(before.settings, f"{path / NAME}, {name}"), before.generator)
         was = GENERATORS(before.generator).Settings().updated(table, f"{path / NAME}, {name}")
         found = was.differences(now.settings).items()
         differ = "; ".join(f"{key} was {a!r}, now {b!r}" for key, (a, b) in found)

@@ -83,6 +83,7 @@ class DDPMSettings(ProcessSettings):
     steps: int = 1000  # T
     schedule: Literal["cosine", "linear"] = "cosine"
     discrete: Literal["multinomial", "rounding", "softmax"] = "multinomial"  # the others: see gaussian_classes.py
+    class_input: Literal["log one-hot", "one-hot"] = "log one-hot"  # what the network is given of classes (multinomial)
     lambda_: float = 0.01  # weight of the multinomial bound beside the Gaussian loss; the others have no use for it
 
     def build(self, layout: "Layout", network: "BuildNetwork") -> "Process":
@@ -92,7 +93,8 @@ class DDPMSettings(ProcessSettings):
 
         alpha_bar = SCHEDULES[self.schedule](self.steps)
         if self.discrete == "multinomial":
-            return MixedDiffusion(layout, network, alpha_bar, self.lambda_)
+            logarithm = self.class_input == "log one-hot"
+            return MixedDiffusion(layout, network, alpha_bar, self.lambda_, log_input=logarithm)
         return GaussianClasses(layout, network, alpha_bar, self.discrete)
 
     def default_width(self, stays: int, layout: "Layout") -> int:

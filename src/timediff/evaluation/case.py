@@ -33,6 +33,11 @@ class Case:
     def view(self) -> View:
         return View.fit(self.train, self.settings.protocol)
 
+    @cached_property
+    def strict_view(self) -> View:
+        """For what is measured alike in every protocol."""
+        return self.view if self.settings.protocol == "strict" else View.fit(self.train, "strict")
+
     def scaled(self, scaling: Scaling) -> View:
         """The same view with another scaling."""
         return View.fit(self.train, self.settings.protocol, scaling)
@@ -98,7 +103,6 @@ class Measurement:
     cohort: Cohort  # synthetic, or training stays in place of it
     generator: str = "synthetic"  # its name
     floor: bool = False  # whether the cohort is of training stays, so that the floor is measured
-    most: int | None = None  # stays of either kind to compare where a floor could have no more; None = all there are
     progress: Progress = silent
 
     @property

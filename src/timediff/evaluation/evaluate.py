@@ -1,8 +1,8 @@
 """Evaluation: every metric on every synthetic cohort, each with its real-against-real floor.
 
-Fidelity and usefulness are scored against held-out stays; only privacy scores compare with training stays. (In the
-paper's protocol the discriminative classifier sees training stays, as TimeGAN's does.) A floor is the same number with
-real stays in place of the synthetic ones: training stays where held-out ones are what is compared with.
+Fidelity and usefulness are scored against held-out stays; only privacy scores compare with training stays. A floor is
+the same number with real stays in place of the synthetic ones: training stays where held-out ones are what is compared
+with.
 """
 
 import json

@@ -78,12 +78,11 @@ def tasks(case: Case, cohorts: Mapping[str, Sequence[Cohort]]) -> Iterator[Task]
     for metric in map(METRICS, case.settings.metrics):
         if metric.floored:
             for size in sizes:
-                most = min(size, len(case.test))
-                given = Measurement(case, case.stand_in(size), FLOOR, floor=True, most=most)
+                given = Measurement(case, case.stand_in(size), FLOOR, floor=True)
                 yield Task(metric, given, size, keys.of(metric, FLOOR, str(size)))
         for name, several in (compared if metric.floored else cohorts).items():
             for number, cohort in enumerate(several):
-                given = Measurement(case, cohort, name, most=min(len(cohort), len(case.test)))
+                given = Measurement(case, cohort, name)
                 yield Task(metric, given, number, keys.of(metric, name, keys.digest(cohort)))
 
 

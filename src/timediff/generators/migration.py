@@ -14,6 +14,18 @@ def generator_of_today(generator: str, format: int) -> str:
     return "latent-forcing" if generator == "timegan" and format < TIMEGAN_AS_PUBLISHED else generator
 
 
+def settings_as_written(table: dict[str, Any], generator: str) -> dict[str, Any]:
+    """With what an earlier version did not write down, since there was no choice yet."""
+    if generator != "timediff":
+        return table
+    training, diffusion = table.setdefault("training", {}), table.setdefault("diffusion", {})
+    if isinstance(training, dict):
+        training.setdefault("ema_every", 1)
+    if isinstance(diffusion, dict) and diffusion.get("process", "ddpm") == "ddpm":
+        diffusion.setdefault("class_input", "one-hot")
+    return table
+
+
 def settings_of_format_1(table: dict[str, Any], generator: str) -> dict[str, Any]:
     """Of 0.1.0: two processes shared one table, and some settings had other names."""
     if generator != "timediff":

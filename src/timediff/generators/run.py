@@ -21,7 +21,12 @@ from torch import Tensor
 from timediff.data.codec import Codec
 from timediff.data.schema import Schema
 from timediff.errors import TimeDiffError, listed
-from timediff.generators.migration import generator_of_today, settings_of_format_1, weights_of_format_1
+from timediff.generators.migration import (
+    generator_of_today,
+    settings_as_written,
+    settings_of_format_1,
+    weights_of_format_1,
+)
 from timediff.runtime.files import new_folder, write_atomically
 from timediff.runtime.manifest import Differences, compared
 from timediff.runtime.parsing import Unreadable, read_json, read_text, read_toml
@@ -128,7 +133,7 @@ class Run:
             settings_table = read_toml(path / "settings.toml")
             if known.format == 1:
                 settings_table = settings_of_format_1(settings_table, generator)
-            settings = kind().updated(settings_table, "settings.toml")
+            settings = kind().updated(settings_as_written(settings_table, generator), "settings.toml")
             schema = Schema.from_toml(read_text(path / "schema.toml"), "schema.toml")
             run = Run(path, settings, schema, table, found)
             return run._sized() if isinstance(settings, NeuralSettings) else run

@@ -40,8 +40,9 @@ PROTOCOLS = {
         "only against real stays that the generator has not seen; only the questions of privacy read training stays."
     ),
     "paper": (
-        "Protocol paper: the definitions of the TimeDiff paper and of the works it cites, so that its tables can be "
-        "compared. It can be fooled: for a decision about a release take the strict one."
+        "Protocol paper: the definitions of the TimeDiff paper and its authors' code, so that its tables can be "
+        "compared: each cohort is scaled by itself, and nulls are −1. It can be fooled: for a decision about a release "
+        "take the strict one."
     ),
 }
 READING = (

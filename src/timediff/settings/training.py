@@ -24,7 +24,7 @@ class CodecSettings:
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    steps: int = 200_000  # optimizer updates; the paper does not say how many
+    steps: int = 200_000  # optimizer updates
     batch: int | None = 32  # stays; unset = by their number, see batch_for
     accumulate: int = 2  # batches an update
     lr: float | None = 8e-5  # the highest; unset = 0.5 / model.hidden
@@ -33,7 +33,8 @@ class TrainingSettings:
     warmup: int = 0  # updates over which the learning rate rises from 0
     decay: Literal["none", "linear", "cosine"] = "none"  # how it falls to 0 by the last update
     clip: float = 1.0  # largest norm of the gradient
-    ema: float = 0.995
+    ema: float = 0.995  # what the average of the weights keeps of itself
+    ema_every: int = 1  # updates from one change of the average to the next
     validation: float = 0.0  # fraction of stays held out; the weights with the lowest loss on them are kept
     validate_every: int = 250  # updates
     patience: int | None = None  # validations without a lower loss before training ends
@@ -56,7 +57,7 @@ class TrainingSettings:
             "training.steps": self.steps, "training.batch": self.batch, "training.accumulate": self.accumulate,
             "training.log_every": self.log_every, "training.keep": self.keep,
             "training.checkpoint_every": self.checkpoint_every, "training.validate_every": self.validate_every,
-            "training.patience": self.patience,
+            "training.patience": self.patience, "training.ema_every": self.ema_every,
         })  # fmt: skip
         found += above_zero({"training.lr": self.lr, "training.clip": self.clip})
         if not 0 <= self.ema < 1:

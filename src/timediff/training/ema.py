@@ -14,7 +14,7 @@ class EMA:
         self.weights = {name: value.detach().clone() for name, value in network.state_dict().items()}
 
     def rate(self, updates: int) -> float:
-        """How much of the new weights goes in after so many updates."""
+        """How much of the new weights goes in after so many updates of the average."""
         return 1 - min(self.decay, (1 + updates) / (10 + updates))
 
     @torch.no_grad()

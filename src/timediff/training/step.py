@@ -64,8 +64,9 @@ class TrainingStep:
                 lr = learning_rate(self._settings, step, objective)
                 optimizer_step(step, step * len(self._sequence) + number, lr)
                 self.complete = False
-        self._ema_rate.fill_(self._ema.rate(step))
-        self._average()
+        if step % self._settings.ema_every == 0:
+            self._ema_rate.fill_(self._ema.rate(step // self._settings.ema_every))
+            self._average()
         self.complete = True
 
     def take_losses(self) -> dict[str, float]:

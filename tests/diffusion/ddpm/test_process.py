@@ -15,6 +15,8 @@ from timediff.data.batch import Batch, Layout
 from timediff.diffusion.ddpm import gaussian, multinomial
 from timediff.diffusion.ddpm.process import MixedDiffusion
 from timediff.diffusion.ddpm.schedules import cosine
+from timediff.diffusion.process import Losses
+from timediff.settings.resolve import resolve
 
 # Computed once with the authors' implementation, for three stays, two continuous channels and K = 2 and 3.
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "mixed_diffusion.json").read_text())
@@ -95,8 +97,8 @@ class Fixed:
         return self._uniform
 
 
-def test_golden_total_loss_through_the_whole_path(process: MixedDiffusion) -> None:
-    """Uniforms chosen so that the golden c_t is sampled; the network answers with the golden output."""
+def golden_path(process: MixedDiffusion) -> tuple[Losses, Tensor]:
+    """Losses, and what the network saw. Uniforms are such that the golden c_t is sampled; it answers as in golden."""
     c0, c_t = golden("c0"), golden("c_t")
     uniform = torch.empty(c0.shape)
     for group in process.groups:
@@ -111,9 +113,48 @@ def test_golden_total_loss_through_the_whole_path(process: MixedDiffusion) -> No
 
     process.denoiser = Function(denoise)
     losses = process.loss_at(Batch.of(golden("x0"), c0), T, Fixed(golden("noise"), uniform))
+    return losses, seen["input"]
+
+
+def golden_one_hot() -> Tensor:
+    """Of c_t, channel after channel."""
+    hot = [torch.nn.functional.one_hot(golden("c_t")[..., i], k) for i, k in enumerate(GOLDEN["K"])]
+    return torch.cat(hot, dim=-1).float()
+
+
+def test_golden_total_loss_through_the_whole_path(process: MixedDiffusion) -> None:
+    losses, seen = golden_path(process)
     assert math.isclose(losses.total, GOLDEN["total_loss"], rel_tol=1e-4)
-    hot = torch.cat([torch.nn.functional.one_hot(c_t[..., 0], 2), torch.nn.functional.one_hot(c_t[..., 1], 3)], dim=-1)
-    assert torch.allclose(seen["input"], torch.cat([golden("x_t"), hot], dim=-1), atol=1e-6)
+    assert torch.allclose(seen, torch.cat([golden("x_t"), golden_one_hot()], dim=-1), atol=1e-6)
+
+
+def test_golden_input_of_the_preset_paper() -> None:
+    """The golden x_t, then the log of the golden one-hot c_t, in which 1e-30 stands for 0 as the authors have it."""
+    diffusion = resolve("paper").diffusion
+    assert (diffusion.steps, diffusion.lambda_) == (GOLDEN["T"], GOLDEN["lambda"])
+    losses, seen = golden_path(diffusion.build(Layout.of(2, GOLDEN["K"]), no_network))
+    assert math.isclose(losses.total, GOLDEN["total_loss"], rel_tol=1e-4)
+    expected = torch.cat([golden("x_t"), golden_one_hot().clamp(min=1e-30).log()], dim=-1)
+    assert torch.allclose(seen, expected, rtol=1e-6, atol=1e-6)
+    assert seen[..., 2:].unique().tolist() == pytest.approx([-69.0776, 0.0])
+
+
+@pytest.mark.parametrize("class_input", ["log one-hot", "one-hot"])
+def test_the_network_samples_from_what_it_is_trained_on(class_input: str) -> None:
+    """The same columns: nothing but 0 and 1, or 0 and −69.1."""
+    process = resolve(
+        "paper", assignments={"diffusion.steps": 3, "diffusion.class_input": class_input}
+    ).diffusion.build(Layout.of(1, (2, 3)), no_network)
+    seen = set[float]()
+
+    def denoise(x: Tensor, t: Tensor) -> Tensor:
+        seen.update(round(value, 1) for value in x[..., 1:].unique().tolist())
+        return torch.zeros_like(x)
+
+    noise = training_noise(4)
+    process.denoiser = Function(denoise)
+    process.sample(noise, torch.full((4,), 5), sampler="ancestral")
+    assert seen == ({0.0, -69.1} if class_input == "log one-hot" else {0.0, 1.0})
 
 
 @pytest.mark.parametrize("classes", [(2,), (3, 2, 3), (2, 5, 2, 7)])

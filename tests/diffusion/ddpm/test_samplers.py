@@ -34,6 +34,15 @@ def test_the_true_denoiser_of_one_stay_gives_that_stay(name: str, calls: int) ->
     assert (sampled.discrete == c0).all()
 
 
+@pytest.mark.parametrize("name", ["ancestral", "ddim"])
+def test_whatever_the_network_says_values_stay_in_their_range(name: str) -> None:
+    """The predicted x_0 is clipped to [−1, 1] before every step, so the last one gives −1 or 1 here."""
+    network = built(lambda x, t: torch.where(torch.arange(2) == 0, 9.0, -9.0).expand(len(x), 3, 2))
+    process = MixedDiffusion(Layout.of(2, ()), network, cosine(20))
+    sampled = process.sample(*stays_of(30, 3), sampler=name, steps=5).continuous
+    assert torch.allclose(sampled, torch.tensor([-1.0, 1.0]).expand(30, 3, 2), atol=1e-6)
+
+
 @pytest.mark.parametrize(("name", "calls"), WAYS)
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_the_true_denoiser_of_a_distribution_gives_its_frequencies(name: str, calls: int, k: int) -> None:

@@ -1,5 +1,6 @@
 """Mixed diffusion: one process over continuous and discrete channels of any number of classes, and the paper's loss."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
@@ -13,18 +14,23 @@ from timediff.diffusion.ddpm.schedules import subset
 from timediff.diffusion.process import STAY_LEVELS, BuildNetwork, Denoiser, Losses, NoiseSource, Process
 from timediff.diffusion.samplers import DDPM_SAMPLERS
 
+LOG_OF_NONE = math.log(1e-30)  # in place of the log of 0: −69.1
+
 
 class MixedDiffusion(Process):
     """Forward process, posteriors, loss and reverse process in T steps (Tian et al., section 3).
 
-    The network's output is the predicted noise, then logits for c_0, channel after channel.
+    The network's output is the predicted noise, then logits for c_0, channel after channel. Its input are the values,
+    then one-hot classes, or their logarithm (`log_input`), as Hoogeboom et al. (2021) and the authors have it.
     """
 
     _alpha_bar: Tensor
 
-    def __init__(self, layout: Layout, build: BuildNetwork, alpha_bar: Tensor, lambda_: float = 0.01) -> None:
+    def __init__(
+        self, layout: Layout, build: BuildNetwork, alpha_bar: Tensor, lambda_: float = 0.01, *, log_input: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.layout, self.lambda_, self.steps = layout, lambda_, len(alpha_bar)
+        self.layout, self.lambda_, self.steps, self.log_input = layout, lambda_, len(alpha_bar), log_input
         self.continuous = len(layout.continuous)
         self.denoiser = build(layout.width, layout.width)
         self.one_hot, self._groups = OneHot(layout.classes), class_groups(layout.classes)
@@ -44,8 +50,9 @@ class MixedDiffusion(Process):
         return self._alpha_bar[t + 1][:, None, None]
 
     def input(self, x: Tensor, c: Tensor) -> Tensor:
-        """The network's: continuous values (B, L, P_r) beside one-hot classes, (B, L, P_r + ΣK)."""
-        return torch.cat([x, self.one_hot(c).to(x.dtype)], dim=-1)
+        """The network's: continuous values (B, L, P_r) beside one-hot classes or their log, (B, L, P_r + ΣK)."""
+        hot = self.one_hot(c).to(x.dtype)
+        return torch.cat([x, (hot - 1) * -LOG_OF_NONE if self.log_input else hot], dim=-1)
 
     def logits(self, output: Tensor, group: ClassGroup) -> Tensor:
         """The network's logits for one group of channels, (B, L, n, K)."""

@@ -4,16 +4,18 @@ A trained classifier is a function from rows to the probability of each class, (
 """
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
-from timediff.evaluation.inputs.summaries import Inputs, Kind, unlabelled
+from timediff.evaluation.inputs.summaries import Inputs, Kind
 from timediff.evaluation.inputs.view import Single, View
+from timediff.evaluation.statistics.subsets import Index, stratified
 from timediff.runtime.seeding import stream
 
 Model = Callable[[Single], Floats]
@@ -24,6 +26,7 @@ ALL = CLASSICAL + RECURRENT
 SEEDED = ("random forest", *RECURRENT)  # another seed changes the others in ties or the last digits alone
 JOBS = 2
 WIDTH, EPOCHS, BATCH, RATE = 64, 10, 128, 1e-3  # of the recurrent ones
+UPDATES = 5000  # of them in the paper's protocol, by AdamW
 KEY = 700  # of the streams of random numbers that usefulness is measured with
 
 
@@ -50,15 +53,30 @@ class Bench:
 
     def rows(self, kind: Kind | None, cohorts: Mapping[str, Cohort]) -> dict[str, Single]:
         """What a classifier sees of each cohort; None = the series, for a recurrent one."""
-        of = unlabelled(self.view).series if kind is None else Inputs.fit(self.train, kind, view=self.view).of
+        view = self.view.unlabelled
+        series = view.unscaled.series if self.paper else view.series
+        of = series if kind is None else Inputs.fit(self.train, kind, view=self.view).of
         return {name: of(cohort) for name, cohort in cohorts.items()}
 
+    @property
+    def paper(self) -> bool:
+        return self.view.protocol == "paper"
+
+    def subsets(self, classes: Array, size: int, repetitions: int) -> list[Index] | None:
+        """Stays to train on in each repetition, where the protocol draws them: of equal sets the same."""
+        if not self.paper:
+            return None
+        keys = (stream("evaluation", self.seed, KEY, 3, repetition) for repetition in range(repetitions))
+        return [stratified(classes, size, rng) for rng in keys]
+
     def models(
-        self, name: str, kind: Kind | None, x: Single, y: Array, repetitions: int, real: Trained | None = None
-    ) -> list[Model]:
+        self, name: str, kind: Kind | None, x: Single, y: Array, repetitions: int, real: Trained | None = None,
+        subsets: Sequence[Index] | None = None,
+    ) -> list[Model]:  # fmt: skip
         """The classifier trained with as many seeds; one that does not depend on its seed, once.
 
-        `real` says that these are real stays in the order of this seed, and remembers what is trained on them.
+        With `subsets`, each repetition trains on its own. `real` says that these are real stays in the order of this
+        seed, and remembers what is trained on them.
         """
         if real is not None and real.train is not self.train:
             raise ValueError("these classifiers were trained on another cohort")
@@ -66,11 +84,14 @@ class Bench:
         assert label is not None
         known = {} if real is None else real.models
         out = []
-        for repetition in range(repetitions if name in SEEDED else 1):
-            key = (name, kind or "series", self.view.protocol, len(x), self.seed, repetition)
+        for repetition in range(repetitions if name in SEEDED or subsets is not None else 1):
+            own = np.arange(len(x)) if subsets is None else subsets[repetition]
+            key = (name, kind or "series", self.view.protocol, len(x), len(own), self.seed, repetition)
             if key not in known:
                 seed = int(stream("evaluation", self.seed, KEY, 0, repetition).integers(2**31))
-                known[key] = train(name, x, y, len(label.classes), seed=seed, device=self.device)
+                fit = train_as_the_authors if self.paper else train
+                rows, classes = (x, y) if subsets is None else (x[own], y[own])
+                known[key] = fit(name, rows, classes, len(label.classes), seed=seed, device=self.device)
             out.append(known[key])
         return out
 
@@ -85,11 +106,19 @@ def missing(name: str) -> str | None:
     return None
 
 
-def train(name: str, x: Single, y: Array, classes: int, *, seed: int, device: str = "cpu") -> Model:
-    """The classifier `name`, trained on rows (N, D), or (N, L, C) for a recurrent one, of classes y."""
+def train(
+    name: str, x: Single, y: Array, classes: int, *, seed: int, device: str = "cpu", updates: int | None = None
+) -> Model:
+    """The classifier `name`, trained on rows (N, D), or (N, L, C) for a recurrent one, of classes y.
+
+    A recurrent one has so many updates by AdamW, or without a number EPOCHS by Adam.
+    """
     present, index = np.unique(y, return_inverse=True)
-    fit = _recurrent if name in RECURRENT else _classical
-    model = fit(name, x, index, seed, device)
+    model = (
+        _recurrent(name, x, index, seed, device, updates)
+        if name in RECURRENT
+        else _classical(name, x, index, seed, device)
+    )
 
     def predict(rows: Single) -> Floats:
         out = np.zeros((len(rows), classes))  # what was never seen is never expected
@@ -97,6 +126,19 @@ def train(name: str, x: Single, y: Array, classes: int, *, seed: int, device: st
         return out
 
     return predict
+
+
+def train_as_the_authors(name: str, x: Single, y: Array, classes: int, *, seed: int, device: str = "cpu") -> Model:
+    """The same on rows that are standardised by this training set, as those to predict then are too."""
+    columns = tuple(range(x.ndim - 1))
+    mean, scale = x.mean(axis=columns, dtype=np.float64), x.std(axis=columns, dtype=np.float64)
+    scale = np.where(scale > 1e-6 * np.maximum(1.0, np.abs(mean)), scale, 1.0)
+
+    def scaled(rows: Single) -> Single:
+        return np.asarray((rows - mean) / scale, np.float32)
+
+    model = train(name, scaled(x), y, classes, seed=seed, device=device, updates=UPDATES)
+    return lambda rows: model(scaled(rows))
 
 
 def _classical(name: str, x: Single, y: Array, seed: int, device: str) -> Model:
@@ -138,7 +180,7 @@ def _estimator(name: str, seed: int, classes: int) -> Any:
     return logistic if classes == 2 else OneVsRestClassifier(logistic)
 
 
-def _recurrent(name: str, x: Single, y: Array, seed: int, device: str) -> Model:
+def _recurrent(name: str, x: Single, y: Array, seed: int, device: str, updates: int | None) -> Model:
     """A bidirectional GRU or LSTM; the last state of either direction goes into a linear layer."""
     import torch
     from torch import Tensor, nn
@@ -159,17 +201,16 @@ def _recurrent(name: str, x: Single, y: Array, seed: int, device: str) -> Model:
     with torch.random.fork_rng(devices=[]):  # weights come from the global generator, which is put back
         torch.manual_seed(seed)
         network = Network().to(device)
-    optimiser = torch.optim.Adam(network.parameters(), lr=RATE)
+    kind = torch.optim.Adam if updates is None else torch.optim.AdamW
+    optimiser = kind(network.parameters(), lr=RATE)
     rows, targets = torch.from_numpy(x).to(device), torch.from_numpy(y).long().to(device)
-    rng = np.random.default_rng(seed)
-    for _ in range(EPOCHS):
-        order = torch.from_numpy(rng.permutation(len(x))).to(device)
-        for start in range(0, len(x), BATCH):
-            batch = order[start : start + BATCH]
-            loss = nn.functional.cross_entropy(network(rows[batch]), targets[batch])
-            optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimiser.step()
+    wanted = EPOCHS * -(-len(x) // BATCH) if updates is None else updates
+    for own in islice(_batches(len(x), np.random.default_rng(seed)), wanted):
+        batch = torch.from_numpy(own).to(device)
+        loss = nn.functional.cross_entropy(network(rows[batch]), targets[batch])
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
     network.eval()
 
     def predict(series: Single) -> Floats:
@@ -181,3 +222,10 @@ def _recurrent(name: str, x: Single, y: Array, seed: int, device: str) -> Model:
         return out
 
     return predict
+
+
+def _batches(stays: int, rng: np.random.Generator) -> Iterator[Index]:
+    """Epoch after epoch, each in another order."""
+    while True:
+        order = rng.permutation(stays)
+        yield from (order[start : start + BATCH] for start in range(0, stays, BATCH))

@@ -8,17 +8,24 @@ import numpy as np
 from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
 from timediff.data.schema import Schema
-from timediff.evaluation.inputs.view import Protocol, Single, View
+from timediff.evaluation.inputs.view import NULL, Protocol, Single, View
 from timediff.evaluation.metrics.marginals import levels
 
 Kind = Literal["flattened", "summary"]
 STATISTICS = ("first", "minimum", "maximum", "range", "mean", "standard deviation", "mode", "skewness")
 
 
-def summaries(cohort: Cohort) -> tuple[Single, list[str]]:
-    """The paper's eight statistics of each series, then the static values, (N, D), and what each column is."""
+def summaries(cohort: Cohort, least: int = 1) -> tuple[Single, list[str]]:
+    """The paper's eight statistics of each series, then the static values, (N, D), and what each column is.
+
+    Those of a series with fewer than `least` values are all NaN.
+    """
     temporal = cohort.schema.temporal
-    blocks = [statistics(np.asarray(cohort.series[feature.name], np.float64)) for feature in temporal]
+    blocks = []
+    for feature in temporal:
+        values = np.asarray(cohort.series[feature.name], np.float64)
+        few = (~np.isnan(values)).sum(axis=1) < least
+        blocks.append(np.where(few[:, None], np.nan, statistics(values)))
     names = [f"{feature.name}, {statistic}" for feature in temporal for statistic in STATISTICS]
     static, static_names = static_columns(cohort, cohort.schema)
     return np.concatenate([*blocks, static], axis=1).astype(np.float32), names + static_names
@@ -79,6 +86,8 @@ class Inputs:
 
     - flattened: every channel of the view at every step, and the static values
     - summary: the eight statistics of each series, and the static values
+
+    In the paper's protocol what is missing is −1, and nothing is scaled: a classifier does that by its training set.
     """
 
     kind: Kind
@@ -91,29 +100,24 @@ class Inputs:
         train: Cohort, kind: Kind = "flattened", protocol: Protocol = "strict", *, view: View | None = None
     ) -> "Inputs":
         """`view`, where one is fitted already, decides on the protocol."""
-        view = unlabelled(view or View.fit(train, protocol))
-        mean, scale = _moments(_loose(kind, view, train))
-        return Inputs(kind, view, mean, scale)
+        view = (view or View.fit(train, protocol)).unlabelled
+        loose = _loose(kind, view, train)
+        if view.protocol == "paper":
+            return Inputs(kind, view.unscaled, np.zeros(loose.shape[1]), np.ones(loose.shape[1]))
+        return Inputs(kind, view, *_moments(loose))
 
     def of(self, cohort: Cohort) -> Single:
         """(N, D), float32, without NaN."""
         raw = _loose(self.kind, self.view, cohort)
-        # What is missing is the mean, which is 0.
-        loose = np.nan_to_num((raw - self.mean) / self.scale, nan=0.0).astype(np.float32)
+        missing = NULL if self.view.protocol == "paper" else 0.0  # in the strict protocol that is the mean
+        loose = np.nan_to_num((raw - self.mean) / self.scale, nan=missing).astype(np.float32)
         return loose if self.kind == "summary" else np.concatenate([self.view.flat(cohort), loose], axis=1)
-
-
-def unlabelled(view: View) -> View:
-    """The view without the label and the time of the event: what is to be predicted must not be seen."""
-    for outcome in view.schema.outcomes:
-        view = view.without(outcome.name)
-    return view
 
 
 def _loose(kind: Kind, view: View, cohort: Cohort) -> Array:
     """The columns that the view does not have."""
-    if kind == "summary":
-        return summaries(cohort)[0].astype(np.float64)
+    if kind == "summary":  # the authors take no statistics of a single value
+        return summaries(cohort, least=2 if view.protocol == "paper" else 1)[0].astype(np.float64)
     if view.protocol == "paper":  # static values are channels of it
         return np.empty((len(cohort), 0))
     return static_columns(cohort, view.schema)[0]

@@ -1,8 +1,10 @@
-"""What classifiers see of a cohort: channels, filled and scaled by real training data, as the protocol has them.
+"""What classifiers see of a cohort: channels, filled and scaled as the protocol has them.
 
-- paper: values (nulls by the training mean, or the most frequent class), masks, static values and the label, each a
-  channel; standardised, or scaled to [0, 1] where stays are windows of one long series, as TimeGAN does.
-- strict: values (filled forward, then backward, then by the training mean) and masks, standardised; or masks alone.
+- paper, as its authors' code: values (a null is −1, in the feature's own unit) and static values and the label, each a
+  channel; no masks. Each cohort is scaled by itself: standardised, or to [0, 1] where stays are windows of one long
+  series. The label is seen by distances alone (`unlabelled`).
+- strict: values (filled forward, then backward, then by the training mean) and masks, standardised by training stays;
+  or masks alone.
 A class of a categorical feature is a channel; of two classes the second is one.
 """
 
@@ -21,6 +23,7 @@ from timediff.evaluation.metrics.marginals import levels
 Protocol = Literal["paper", "strict"]
 Scaling = Literal["standard", "minmax"]
 Single = npt.NDArray[np.float32]
+NULL = -1.0  # what the paper's authors put in place of a null
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class InputChannel:
 
 @dataclass(frozen=True)
 class View:
-    """Channels of a cohort as (N, L, C), all scaled by what the training stays are like."""
+    """Channels of a cohort as (N, L, C), scaled by what the training stays are like, or each cohort by itself."""
 
     protocol: Protocol
     schema: Schema
@@ -40,26 +43,25 @@ class View:
     fill: dict[str, float]  # what replaces a null: the mean, or the most frequent class
     shift: Floats  # (C,)
     scale: Floats  # (C,)
+    own: Scaling | None = None  # how each cohort is scaled by itself; None = by `shift` and `scale`
 
     @staticmethod
     def fit(train: Cohort, protocol: Protocol = "strict", scaling: Scaling | None = None) -> "View":
         """Fits what fills and scales; without `scaling` it is the protocol's own."""
         schema = train.schema.generated()
-        known = [feature for feature in schema.features if protocol == "paper" or feature.scope == "temporal"]
-        fill = {feature.name: _fill(feature, np.asarray(train.values(feature.name), np.float64)) for feature in known}
+        paper = protocol == "paper"
+        known = [feature for feature in schema.features if paper or feature.scope == "temporal"]
+        raw = {feature.name: np.asarray(train.values(feature.name), np.float64) for feature in known}
+        fill = {feature.name: NULL if paper else _fill(feature, raw[feature.name]) for feature in known}
         channels = [InputChannel(f.name, "value", level) for f in known for level in levels(f)]
-        channels += [InputChannel(f.name, "mask") for f in known if np.isnan(train.values(f.name).astype(float)).any()]
+        if not paper:
+            channels += [InputChannel(f.name, "mask") for f in known if np.isnan(raw[f.name]).any()]
         count = len(channels)
         plain = View(protocol, schema, tuple(channels), fill, np.zeros(count), np.ones(count))
         seen = plain.series(train).reshape(-1, count).astype(np.float64)
         if scaling is None:
-            scaling = "minmax" if protocol == "paper" and windows(train.schema) else "standard"
-        if scaling == "minmax":
-            shift, scale = seen.min(axis=0), np.ptp(seen, axis=0)
-        else:
-            shift, scale = seen.mean(axis=0), seen.std(axis=0)
-        scale = np.where(scale > 1e-6 * np.maximum(1.0, np.abs(shift)), scale, 1.0)  # a constant channel
-        return View(protocol, schema, tuple(channels), fill, shift, scale)
+            scaling = "minmax" if paper and windows(train.schema) else "standard"
+        return View(protocol, schema, tuple(channels), fill, *_moments(seen, scaling), scaling if paper else None)
 
     @property
     def masks(self) -> "View":
@@ -83,12 +85,25 @@ class View:
             scale=np.concatenate([self.scale, np.full(len(masked), 0.25 * self.schema.steps)]),
         )
 
-    def without(self, feature: str) -> "View":
-        return self._only([channel.feature != feature for channel in self.channels])
+    @property
+    def unlabelled(self) -> "View":
+        """Without the label and the time of the event: what is to be predicted must not be seen."""
+        outcomes = {outcome.name for outcome in self.schema.outcomes}
+        return self._only([channel.feature not in outcomes for channel in self.channels])
+
+    @property
+    def unscaled(self) -> "View":
+        count = len(self.channels)
+        return replace(self, shift=np.zeros(count), scale=np.ones(count), own=None)
+
+    @property
+    def by_training(self) -> "View":
+        """Every cohort scaled by what the training stays are like."""
+        return replace(self, own=None)
 
     def _only(self, chosen: list[bool]) -> "View":
         channels = tuple(c for c, kept in zip(self.channels, chosen, strict=True) if kept)
-        return View(self.protocol, self.schema, channels, self.fill, self.shift[chosen], self.scale[chosen])
+        return replace(self, channels=channels, shift=self.shift[chosen], scale=self.scale[chosen])
 
     def series(self, cohort: Cohort) -> Single:
         """(N, L, C), float32."""
@@ -107,8 +122,20 @@ class View:
                     filled = {channel.feature: self._filled(channel.feature, raw)}  # the last one is enough
                 values = filled[channel.feature]
                 values = values if channel.level is None else values == channel.level
-            out[:, :, i] = (values - self.shift[i]) / self.scale[i]
+            shift, scale = self.shift[i], self.scale[i]
+            if self.own is not None and len(cohort):
+                shift, scale = _moments(np.asarray(values, np.float64).ravel(), self.own)
+            out[:, :, i] = (values - shift) / scale
         return out
+
+    def compared(self, real: Cohort, synthetic: Cohort) -> tuple[Single, Single]:
+        """The series of both for a classifier: of windows the authors scale synthetic ones by training windows."""
+        other = self.by_training if self.own == "minmax" else self
+        return self.series(real), other.series(synthetic)
+
+    def rows(self, cohort: Cohort) -> Single:
+        """(N, …) as distances see stays: in the paper's protocol a static channel counts at every step."""
+        return self.series(cohort).reshape(len(cohort), -1) if self.protocol == "paper" else self.flat(cohort)
 
     def flat(self, cohort: Cohort) -> Single:
         """(N, L · C): every channel at every step a column; a static channel counts once."""
@@ -124,6 +151,15 @@ class View:
 
             values = carried(values)
         return np.where(np.isnan(values), self.fill[name], values)
+
+
+def _moments(seen: Floats, scaling: Scaling) -> tuple[Floats, Floats]:
+    """What to subtract and to divide by, for each column; a constant one is only shifted."""
+    if scaling == "minmax":
+        shift, scale = seen.min(axis=0), np.ptp(seen, axis=0)
+    else:
+        shift, scale = seen.mean(axis=0), seen.std(axis=0)
+    return shift, np.where(scale > 1e-6 * np.maximum(1.0, np.abs(shift)), scale, 1.0)
 
 
 def elapsed(missing: Array) -> Floats:

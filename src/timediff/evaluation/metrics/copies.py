@@ -42,7 +42,7 @@ Flags = npt.NDArray[np.bool_]
     },
 )
 def measure(given: Measurement) -> list[Score]:
-    return copies_among(given.train, given.test, given.cohort, given.view, seed=given.settings.seed)
+    return copies_among(given.train, given.test, given.cohort, given.case.strict_view, seed=given.settings.seed)
 
 
 def copies_among(train: Cohort, test: Cohort, synthetic: Cohort, view: View, *, seed: int = 0) -> list[Score]:

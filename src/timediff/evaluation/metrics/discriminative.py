@@ -94,13 +94,10 @@ def measure(given: Measurement) -> list[Score]:
     from timediff.evaluation.classifiers.panel import Panel
 
     real, cohort = given.test, given.cohort
-    if given.settings.protocol == "paper":  # TimeGAN's classifier sees what the generator was trained on
-        real, cohort = given.train, given.test if given.floor else cohort
-        cohort = cohort if given.most is None else given.case.some(cohort, given.most)
     if why := _too_few(len(real), len(cohort)):
         return [unavailable("discriminative", what, why, classifier="paper") for what in ("score", "auc")]
     panel = Panel(given, real, cohort, CLASSIFIERS)
-    view = given.view
+    view = given.view.unlabelled
     if given.settings.protocol == "strict":
         seen = view.with_elapsed
         panel.add_network("strong", "strong", view.series(real), view.series(cohort))
@@ -109,7 +106,7 @@ def measure(given: Measurement) -> list[Score]:
             panel.add_network("strong", "strong, masks alone", view.masks.series(real), view.masks.series(cohort))
         table = np.concatenate([given.case.test_table, given.case.statistics.table(cohort, training=given.floor)])
         panel.add_trees(table)
-    panel.add_network("paper", "paper", view.series(real), view.series(cohort))
+    panel.add_network("paper", "paper", *view.compared(real, cohort))
     panel.train(given.progress)
     return panel.scores()
 

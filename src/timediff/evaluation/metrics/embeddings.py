@@ -22,7 +22,7 @@ from timediff.runtime import seeding
 
 Method = Literal["tsne", "umap"]
 FEWEST_STAYS = 30  # in each set
-WIDE = 500  # columns; above, t-SNE sees the first 50 principal components, which keep what distances it needs
+WIDE = 500  # columns; above, strict t-SNE sees the first 50 principal components, which keep what distances it needs
 COMPONENTS = 50
 ITERATIONS = 300
 PERPLEXITY = 30.0
@@ -57,7 +57,7 @@ COVERED = 0.9  # of each set's stays should be in bins that may be shown; finer 
 @metric("embeddings", "looks real", title="Maps of all stays", cost=Cost(50))
 def measure(given: Measurement) -> list[FigureData]:
     """No number: where the stays of each set lie."""
-    settings, view = given.settings, given.case.scaled("standard")
+    settings, view = given.settings, given.case.scaled("standard").unlabelled
     figures: list[FigureData] = []
     for number, method in enumerate(METHODS):
         found = embed(
@@ -120,20 +120,26 @@ def embed(
     for i, (name, cohort) in enumerate(sets.items()):
         rng = seeding.stream("evaluation", seed, i)
         chosen[name] = cohort.take(rng.permutation(len(cohort))[:samples])
-    flat = np.concatenate([view.flat(cohort) for cohort in chosen.values()])
+    flat = np.concatenate([view.rows(cohort) for cohort in chosen.values()])
     which = np.repeat(list(chosen), [len(cohort) for cohort in chosen.values()])
     start = int(seeding.stream("evaluation", seed, len(sets)).integers(2**31))
+    if method == "tsne" and view.protocol == "strict" and flat.shape[1] > WIDE:
+        flat = _components(flat, start)
     points = {"tsne": _tsne, "umap": _umap}[method](flat, start)
     return Embedding(method, points.astype(np.float32), which)
 
 
+def _components(flat: Single, seed: int) -> Single:
+    from sklearn.decomposition import PCA
+
+    found: Single = PCA(min(COMPONENTS, len(flat)), svd_solver="randomized", random_state=seed).fit_transform(flat)
+    return found
+
+
 def _tsne(flat: Single, seed: int) -> Array:
     """t-SNE (van der Maaten & Hinton 2008), its learning rate scaled with the points (Belkina et al. 2019)."""
-    from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 
-    if flat.shape[1] > WIDE:
-        flat = PCA(min(COMPONENTS, len(flat)), svd_solver="randomized", random_state=seed).fit_transform(flat)
     perplexity = min(PERPLEXITY, (len(flat) - 1) / 3)
     # "auto" is n / early exaggeration / 4, at least 50: scikit-learn's rate counts 4 times that of the publication.
     plane = TSNE(perplexity=perplexity, max_iter=ITERATIONS, learning_rate="auto", init="pca", random_state=seed)

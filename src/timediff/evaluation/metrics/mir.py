@@ -8,7 +8,7 @@ import numpy.typing as npt
 from timediff.data.arrays import Array, Floats
 from timediff.evaluation.case import Measurement
 from timediff.evaluation.registry import Cost, Meaning, metric
-from timediff.evaluation.score import Score, unavailable, with_floors
+from timediff.evaluation.score import Score, mean_and_std, unavailable, with_floors
 from timediff.evaluation.statistics.auc import Ranked
 from timediff.evaluation.statistics.bootstrap import Counts, bootstrap, interval, resample
 from timediff.evaluation.statistics.neighbour_sets import (
@@ -54,13 +54,21 @@ NUMBERS = ("f1", "tpr", "fpr", "auc", "no_leak_f1")
             "0.5",
         ),
     },
-    cost=Cost(0.5),
+    cost=Cost(0.5, 0.1),
 )
 def measure(given: Measurement) -> list[Score]:
     settings, view = given.settings, given.case.scaled("minmax")
     stays = (StayRows.of(one, view) for one in (given.train, given.test, given.cohort))
-    apart = given.case.apart
-    scores = mir(*stays, apart=apart, threshold=settings.mir_threshold, seed=settings.seed, device=given.device)
+    apart, paper = given.case.apart, settings.protocol == "paper"
+    scores = mir(
+        *stays,
+        apart=apart,
+        threshold=settings.mir_threshold,
+        seed=settings.seed,
+        repetitions=settings.repetitions if paper else 1,
+        equal=paper,
+        device=given.device,
+    )
     return scores if apart else [replace(score, note=score.note or NO_FLOOR) for score in scores]
 
 
@@ -72,6 +80,8 @@ def mir(
     apart: Parts | None = None,
     threshold: float = 0.08,
     seed: int = 0,
+    repetitions: int = 1,
+    equal: bool = False,
     device: str = "cpu",
 ) -> list[Score]:
     """Membership inference risk (Liu et al. 2019; the paper's appendix), on rows scaled to [0, 1] by the caller.
@@ -82,25 +92,47 @@ def mir(
 
     `apart` are two parts of the training stays (`Case.apart`). For the floor the attacker guesses who is in the first,
     and the second stands in for the synthetic stays; the other sets are cut to their sizes. Without, there is no floor.
+    If `equal`, the synthetic stays are no more than those of whom is guessed. Each repetition cuts anew what is cut.
     """
     train, test, synthetic = map(StayRows.each, (train, test, synthetic))
     if why := too_few(train, test, synthetic):
         return [unavailable("mir", what, why) for what in NUMBERS]
     first, second = (train, synthetic) if apart is None else (train.take(part) for part in apart)
     size, generated = min(len(first), len(test)), min(len(second), len(synthetic))
+    most_generated = min(generated, size) if equal else generated
 
     def scores(seen: StayRows, shown: StayRows) -> list[Score]:
-        sets = (_cut(seen, size, seed), _cut(test, size, seed), _cut(shown, generated, seed))
-        return _scores(*sets, threshold, seed, device)
+        sets = ((seen, size), (test, size), (shown, most_generated))
+        times = repetitions if any(len(stays) > most for stays, most in sets) else 1
+        found = []
+        for repetition in range(times):
+            members, others, generated = (_cut(stays, most, seed, repetition) for stays, most in sets)
+            found.append(_scores(members, others, generated, threshold, seed, device))
+        return _averaged(found)
 
     if apart is None:
         return scores(train, synthetic)
     return with_floors(scores(members(train, apart[0]), synthetic), scores(first, second))
 
 
-def _cut(stays: StayRows, size: int, seed: int) -> StayRows:
+def _cut(stays: StayRows, size: int, seed: int, repetition: int) -> StayRows:
+    if len(stays) <= size:
+        return stays
     # Sets of one length in the same order: a cohort that is the training cohort is met stay by stay.
-    return stays.take(stream("evaluation", seed, SUBSET).permutation(len(stays))[:size]) if len(stays) > size else stays
+    key = (SUBSET, repetition) if repetition else (SUBSET,)
+    return stays.take(stream("evaluation", seed, *key).permutation(len(stays))[:size])
+
+
+def _averaged(several: list[list[Score]]) -> list[Score]:
+    """The means over repetitions of values and bounds."""
+    if len(several) == 1:
+        return several[0]
+    found = []
+    for same in zip(*several, strict=True):
+        mean, std = mean_and_std([score.value for score in same])
+        low, high = (float(np.mean([getattr(score, name) for score in same])) for name in ("low", "high"))
+        found.append(replace(same[0], value=mean, std=std, low=low, high=high))
+    return found
 
 
 def _scores(

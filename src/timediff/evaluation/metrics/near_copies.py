@@ -47,7 +47,7 @@ LOWEST = 0.01  # of the real stays' ratios: only what is so unusual is looked at
     cost=Cost(0.5),
 )
 def measure(given: Measurement) -> list[Score]:
-    rows = (given.view.flat(one) for one in (given.train, given.test, given.cohort))
+    rows = (given.case.strict_view.flat(one) for one in (given.train, given.test, given.cohort))
     return near_copies(*rows, seed=given.settings.seed, device=given.device)
 
 

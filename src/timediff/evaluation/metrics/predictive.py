@@ -41,12 +41,16 @@ RESAMPLES = 1000
     cost=Cost(0, 17),
 )
 def measure(given: Measurement) -> list[Score]:
-    settings = given.settings
-    scalar = settings.protocol == "paper" and windows(given.test.schema)  # TimeGAN's, for values scaled to [0, 1]
+    settings, test, cohort = given.settings, given.test, given.cohort
+    if settings.protocol == "paper":  # as the authors' code: as many to train on as to predict
+        count = min(len(test), len(cohort))
+        test, cohort = given.case.some(test, count), given.case.some(cohort, count)
+    scalar = settings.protocol == "paper" and windows(test.schema)  # TimeGAN's, for values scaled to [0, 1]
+    real, synthetic = given.view.unlabelled.compared(test, cohort)
     return predictive(
-        given.view.series(given.cohort),
-        given.view.series(given.test),
-        units=resampling_units(given.test),
+        synthetic,
+        real,
+        units=resampling_units(test),
         seed=settings.seed,
         repetitions=settings.repetitions,
         target="scalar" if scalar else "vector",

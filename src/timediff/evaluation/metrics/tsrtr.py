@@ -7,14 +7,16 @@ import numpy as np
 
 from timediff.data.cohort import Cohort
 from timediff.evaluation.case import Measurement
-from timediff.evaluation.classifiers.label_classifiers import CLASSICAL, RECURRENT, Bench, missing
+from timediff.evaluation.classifiers.label_classifiers import CLASSICAL, KEY, RECURRENT, Bench, missing
 from timediff.evaluation.inputs.summaries import Kind
 from timediff.evaluation.inputs.view import Single, View
 from timediff.evaluation.metrics.tstr import NO_LABEL, SETS, events, labelled, one_class, scored, shuffled, weighted
 from timediff.evaluation.registry import Cost, Meaning, metric
 from timediff.evaluation.score import Score, unavailable
 from timediff.evaluation.statistics.auc import auroc
-from timediff.runtime.progress import Progress, silent
+from timediff.evaluation.statistics.subsets import Index
+from timediff.runtime.progress import Progress, part, silent
+from timediff.runtime.seeding import stream
 
 FRACTIONS = (0.1, 0.3, 0.5, 0.7, 0.9)  # of synthetic stays among all
 SOME, ALL = "auc at", "auc, all real +"  # a fixed number of real stays, and all of them
@@ -38,24 +40,33 @@ def _meaning(wording: str, fraction: float) -> Meaning:
     "real stays. The percentage is that of synthetic stays in the whole.",
     numbers={_what(words, part): _meaning(words, part) for words in (SOME, ALL) for part in (0.0, *FRACTIONS)}
     | {"events": Meaning("events", "Unseen real stays of the rarer outcome.", in_terminal=False, whole=True)},
-    cost=Cost(50),
+    cost=Cost(50, 10),
     quick=False,
     headline="mean of five",
 )
 def measure(given: Measurement) -> list[Score]:
     settings = given.settings
-    scores = tsrtr(
-        given.view,
-        given.train,
-        given.test,
-        given.cohort,
-        seed=settings.seed,
-        real=settings.tsrtr_real,
-        bootstrap=settings.bootstrap,
-        device=given.device,
-        trained_on_these=len(given.train) <= settings.tsrtr_real,
-        progress=given.progress,
-    )
+    paper = settings.protocol == "paper"
+    kinds: Sequence[Kind] = ("flattened", "summary") if paper else ("flattened",)
+    scores = [
+        score
+        for number, kind in enumerate(kinds)
+        for score in tsrtr(
+            given.view,
+            given.train,
+            given.test,
+            given.cohort,
+            seed=settings.seed,
+            repetitions=settings.repetitions if paper else 1,
+            real=settings.tsrtr_real,
+            kind=kind,
+            bootstrap=settings.bootstrap,
+            device=given.device,
+            trained_on_these=len(given.train) <= settings.tsrtr_real,
+            progress=part(given.progress, number, len(kinds)),
+        )
+        if number == 0 or score.classifier is not None  # that there is no label is said once
+    ]
     return [*scores, *events("tsrtr", given.test)]
 
 
@@ -78,7 +89,8 @@ def tsrtr(
 ) -> list[Score]:
     """AUROC after training on `real` real stays, or on all, and so many synthetic ones that they are each fraction.
 
-    The floor of a score is its number at 0 %, of the real stays alone.
+    The floor of a score is its number at 0 %, of the real stays alone. In the paper's protocol each repetition draws
+    its own real and synthetic stays; otherwise it is another seed of the same.
     """
     label = view.schema.label
     if label is None:
@@ -94,8 +106,11 @@ def tsrtr(
         )
         for fraction in (0.0, *fractions)
     ]
-    most = max(mixture.synthetic for mixture in mixtures if mixture.synthetic <= len(synthetic))
-    sets = {"real": train, "synthetic": synthetic.take(np.arange(most)), "test": test}
+    there = len(synthetic)
+    if not bench.paper:  # no more than are seen
+        most = max(mixture.synthetic for mixture in mixtures if mixture.synthetic <= there)
+        synthetic = synthetic.take(np.arange(most))
+    sets, labels = {"real": train, "synthetic": synthetic, "test": test}, np.concatenate([train.label, synthetic.label])
     weights = weighted(test, bootstrap, seed)
     untestable = one_class(test.label, label, SETS["test"])
     rows: dict[Kind | None, dict[str, Single]] = {}
@@ -106,15 +121,19 @@ def tsrtr(
         known: dict[tuple[int, int], Score] = {}  # all real stays may be no more than `real`: train once
         for mixture in mixtures:
             size = mixture.real, mixture.synthetic
-            y = np.concatenate([train.label[: mixture.real], synthetic.label[: mixture.synthetic]])
-            why = missing(name) or untestable or mixture.lacks(len(synthetic)) or one_class(y, label, "training stays")
+            drawn = mixture.drawn(len(train), len(synthetic), seed, repetitions if bench.paper else None)
+            trained_on = (one_class(labels[positions], label, "training stays") for positions in drawn)
+            why = missing(name) or untestable or mixture.lacks(there) or next(filter(None, trained_on), None)
             if why:
                 out.append(unavailable("tsrtr", mixture.what, why, classifier=classifier))
                 continue
             if size not in known:
                 x = rows[seen] = rows.get(seen) or bench.rows(seen, sets)
-                both = np.concatenate([x["real"][: mixture.real], x["synthetic"][: mixture.synthetic]])
-                models = bench.models(name, seen, both, y, repetitions)
+                both = np.concatenate([x["real"], x["synthetic"]])
+                if bench.paper:
+                    models = bench.models(name, seen, both, labels, repetitions, subsets=drawn)
+                else:
+                    models = bench.models(name, seen, both[drawn[0]], labels[drawn[0]], repetitions)
                 table = np.stack([auroc(test.label, model(x["test"]), weights) for model in models])
                 known[size] = scored("tsrtr", mixture.what, classifier, table, len(test))
             score = replace(known[size], what=mixture.what, note=mixture.note)
@@ -132,6 +151,14 @@ class Mixture:
     real: int
     synthetic: int
     note: str
+
+    def drawn(self, real: int, synthetic: int, seed: int, repetitions: int | None) -> list[Index]:
+        """Positions among so many real stays and the synthetic ones behind them: at random, or once the first."""
+        if repetitions is None:
+            return [np.concatenate([np.arange(self.real), real + np.arange(min(self.synthetic, synthetic))])]
+        rngs = [stream("evaluation", seed, KEY, 4, repetition) for repetition in range(repetitions)]
+        orders = [(rng.permutation(real), real + rng.permutation(synthetic)) for rng in rngs]
+        return [np.concatenate([own[: self.real], made[: self.synthetic]]) for own, made in orders]
 
     def lacks(self, there: int) -> str | None:
         if self.synthetic <= there:

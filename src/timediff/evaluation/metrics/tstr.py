@@ -2,6 +2,9 @@
 
 - TSTR: trained on synthetic stays, tested on real ones held out; TRTR: the same, trained on real training stays
 - TRTS: trained on real stays, tested on synthetic ones
+
+In the paper's protocol each repetition of the five classifiers trains on a stratified subset as large as the held-out
+set, as the authors' code does; the recurrent ones see all stays.
 """
 
 from collections.abc import Mapping, Sequence
@@ -264,6 +267,7 @@ def _predict(
     label = bench.view.schema.label
     assert label is not None
     whys = {of: why for of, cohort in sets.items() if (why := one_class(cohort.label, label, SETS[of]))}
+    least = min(map(len, sets.values()))
     plans: list[tuple[Kind | None, list[str]]] = [(k, [n for n in classifiers if n not in RECURRENT]) for k in inputs]
     plans.append((None, [name for name in classifiers if name in RECURRENT]))
     total = sum(len(names) for _, names in plans)
@@ -279,7 +283,9 @@ def _predict(
                     continue
                 if trained_on not in models:  # of real stays two at least: their difference is the floor of the gap
                     kept, times = (real, max(repetitions, 2)) if trained_on == "real" else (None, repetitions)
-                    models[trained_on] = bench.models(name, kind, rows[trained_on], sets[trained_on].label, times, kept)
+                    y = sets[trained_on].label
+                    subsets = None if name in RECURRENT else bench.subsets(y, least, times)
+                    models[trained_on] = bench.models(name, kind, rows[trained_on], y, times, kept, subsets)
                 predictions[what] = [model(rows[tested]) for model in models[trained_on]]
             out.append(Predictions(f"{name}, {kind or 'series'}", predictions, whys_not))
             progress(len(out), total)
@@ -299,8 +305,9 @@ def _means(areas: Sequence[Areas]) -> list[Areas]:
             several = [one.tables[what] for one in five]
             most = max(len(table) for table in several)
             tables[what] = np.mean([np.broadcast_to(t, (most, t.shape[1])) for t in several], axis=0)
-        # Four of the five have no seed to vary by: the fifth alone would make far too narrow a floor of the mean.
-        out.append(Areas(f"mean of five, {kind}", tables, whys, varies=False))
+        # Where four of the five have no seed to vary by, the fifth alone would make far too narrow a floor of the mean.
+        varies = all(len(one.tables["trtr"]) > 1 for one in five if "trtr" in one.tables)
+        out.append(Areas(f"mean of five, {kind}", tables, whys, varies))
     return out
 
 

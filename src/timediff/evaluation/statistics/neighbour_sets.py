@@ -21,14 +21,14 @@ Distances = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class StayRows:
-    """Stays as rows (`View.flat`), and the unit of each, with which it is resampled."""
+    """Stays as rows (`View.rows`), and the unit of each, with which it is resampled."""
 
     rows: Array
     units: Units
 
     @staticmethod
     def of(cohort: Cohort, view: View) -> "StayRows":
-        return StayRows(view.flat(cohort), resampling_units(cohort))
+        return StayRows(view.rows(cohort), resampling_units(cohort))
 
     @staticmethod
     def each(rows: "Array | StayRows") -> "StayRows":

@@ -8,11 +8,12 @@ from timediff.diffusion.settings import DDPMSettings, ProcessSettings
 from timediff.networks.settings import BRNNSettings, NetworkSettings
 from timediff.settings.base import NeuralSettings
 from timediff.settings.checks import MOST_STEPS, at_least_one
-from timediff.settings.training import ComputeSettings
+from timediff.settings.training import ComputeSettings, TrainingSettings
 
 if TYPE_CHECKING:
     from timediff.data.batch import Layout
 
+UPDATES = 700_000  # of the authors' script; the paper does not say how many
 LR_TIMES_WIDTH = 0.5  # where training.lr is unset: a narrow network takes larger steps
 
 
@@ -32,6 +33,7 @@ class TimeDiffSettings(NeuralSettings):
 
     model: NetworkSettings = field(default_factory=BRNNSettings)
     diffusion: ProcessSettings = field(default_factory=DDPMSettings)
+    training: TrainingSettings = field(default_factory=lambda: TrainingSettings(steps=UPDATES, ema_every=10))
     sampling: SamplingSettings = field(default_factory=SamplingSettings)
 
     def problems(self) -> list[str]:
