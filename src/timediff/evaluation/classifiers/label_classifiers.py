@@ -54,11 +54,19 @@ class Bench:
         return {name: of(cohort) for name, cohort in cohorts.items()}
 
     def models(
-        self, name: str, kind: Kind | None, x: Single, y: Array, repetitions: int, real: Trained | None = None
+        self,
+        name: str,
+        kind: Kind | None,
+        x: Single,
+        y: Array,
+        repetitions: int,
+        real: Trained | None = None,
+        part: tuple[int, int] = (0, 0),
     ) -> list[Model]:
         """The classifier trained with as many seeds; one that does not depend on its seed, once.
 
-        `real` says that these are real stays in the order of this seed, and remembers what is trained on them.
+        `real` says that these are real stays in the order of this seed, and remembers what is trained on them; `part`
+        which part of how many stays they are.
         """
         if real is not None and real.train is not self.train:
             raise ValueError("these classifiers were trained on another cohort")
@@ -67,7 +75,7 @@ class Bench:
         known = {} if real is None else real.models
         out = []
         for repetition in range(repetitions if name in SEEDED else 1):
-            key = (name, kind or "series", self.view.protocol, len(x), self.seed, repetition)
+            key = (name, kind or "series", self.view.protocol, len(x), *part, self.seed, repetition)
             if key not in known:
                 seed = int(stream("evaluation", self.seed, KEY, 0, repetition).integers(2**31))
                 known[key] = train(name, x, y, len(label.classes), seed=seed, device=self.device)
