@@ -4,12 +4,12 @@
                                   [--kinds outcomes] [--keep FOLDER] [--out FILE]
     python benchmarks/verdicts.py COHORT --pairs 200 --faults 0 --metrics copies near_copies   # soon done
 
-With --jobs so many processes share the pairs, each with its part of the cores. Each pair takes three disjoint sets of
---stays patients at random: one to train on, one held out, and one that stands in for a synthetic cohort, as it is and,
-in the first --faults pairs, with each fault. Of real stays every verdict but the best is a false alarm; `false_alarms`
-has their rates, with exact 95 % intervals that take pairs for independent. Most faults are of the features of
-PhysioNet 2012; for another COHORT give --faults 0. A fault is named with what found it: the classifier of the panel
-whose AUC is the worst.
+With --jobs so many processes share the pairs, each with its part of the cores (OMP_NUM_THREADS=1 leaves trees one
+core each as well). Each pair takes three disjoint sets of --stays patients at random: one to train on, one held out,
+and one that stands in for a synthetic cohort, as it is and, in the first --faults pairs, with each fault. Of real stays
+every verdict but the best is a false alarm; `false_alarms` has their rates, with exact 95 % intervals that take pairs
+for independent. Most faults are of the features of PhysioNet 2012; for another COHORT give --faults 0. A fault is named
+with what found it: the classifier of the panel whose AUC is the worst.
 
 Usefulness is measured by the five classifiers whose mean decides; the two recurrent ones take most of the time. With
 --keep the scores of each pair are written to FOLDER as soon as it is done. The same command goes on from there, and
@@ -135,6 +135,7 @@ def main() -> None:
     parser.add_argument("--faults", type=int, default=5, help="pairs in which the faults are planted too")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS), help="of the faults")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"], help="of neural classifiers")
     parser.add_argument("--metrics", nargs="+", default=list(METRICS))
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keeps the scores of each pair, and goes on")
     parser.add_argument("--out", type=Path, metavar="FILE")
@@ -159,7 +160,7 @@ def main() -> None:
 
 def of_pair(seed: int, given: argparse.Namespace) -> Found:
     """What is measured of one pair, and of the faults planted in it; or what was kept of it."""
-    asked = {name: getattr(given, name) for name in ("stays", "repetitions", "metrics")}
+    asked = {name: getattr(given, name) for name in ("stays", "repetitions", "metrics", "device")}
     asked |= {"cohort": given.cohort.name, "planted": given.kinds if seed < given.faults else []}
     kept = None if given.keep is None else given.keep / f"{seed}.json"
     if kept is not None and kept.exists():
@@ -181,7 +182,7 @@ def measured(seed: int, given: argparse.Namespace) -> Found:
     train, test, other = (cohort.take(order[i * given.stays : (i + 1) * given.stays]) for i in range(3))
     cohorts = planted(train, other, seed, given.kinds) if seed < given.faults else {NOTHING: other}
     settings = EvaluationSettings.quick(
-        repetitions=given.repetitions, seed=seed, only=tuple(given.metrics), skip=(), device="cpu"
+        repetitions=given.repetitions, seed=seed, only=tuple(given.metrics), skip=(), device=given.device
     )
     found: Found = {name: [] for name in cohorts}
     if others := [name for name in given.metrics if name != "tstr"]:
@@ -211,6 +212,7 @@ def of_five(case: Case, cohort: Cohort) -> list[Score]:
         repetitions=settings.repetitions,
         classifiers=CLASSICAL,
         bootstrap=settings.bootstrap,
+        device=case.device,
         real=case.trained,
     )
 
@@ -231,6 +233,7 @@ def stated(given: argparse.Namespace, pairs: int, tallies: Mapping[str, Tally]) 
         "command": f"python benchmarks/verdicts.py {given.cohort.name} --pairs {pairs} --faults {given.faults} "
         f"--stays {given.stays} --repetitions {given.repetitions}"
         + ("" if given.kinds == list(KINDS) or not given.faults else f" --kinds {' '.join(given.kinds)}")
+        + ("" if given.device == "cpu" else f" --device {given.device}")
         + ("" if given.metrics == list(METRICS) else f" --metrics {' '.join(given.metrics)}"),
         "date": time.strftime("%Y-%m-%d"),
         "version": __version__,
