@@ -394,6 +394,9 @@ def test_groups_are_scored_by_classifiers_of_all_stays():
     women = next(s for s in scores if s.group == "sex = F" and s.what == "tstr")
     assert women.n == (TEST.static["sex"] == 0).sum()
     assert women.low <= women.value <= women.high
+    gaps = {s.group: s for s in scores if s.what == "gap"}
+    assert all(gap.floor == 0 < gap.floor_high for gap in gaps.values())
+    assert gaps["sex = F"].floor_high != gaps["sex = M"].floor_high  # of their own stays
     everyone = replace(TEST, static={**TEST.static, "sex": np.zeros(300)})
     same = tstr_by_group(VIEW, TRAIN, everyone, SYNTHETIC, "sex", **options)
     whole = tstr(VIEW, TRAIN, everyone, SYNTHETIC, **options, inputs=["flattened"])
