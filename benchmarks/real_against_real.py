@@ -9,10 +9,12 @@ training and test windows overlap; in blocks of the series with gaps between the
 protocol classifiers then treat test stays as if they were synthetic (discriminative score), and predictors are trained
 on training stays (predictive score). Under the strict one training stays stand in for synthetic ones, each classifier
 of the panel tells them from test stays, and `auc_of_one_mean` is what one feature's mean over a window tells by itself,
-with no classifier at all (--means-alone stops there). --quick is three repetitions.
+with no classifier at all (--means-alone stops there). --quick is three repetitions. With --out the rows that are done
+are in that file while others run.
 """
 
 import argparse
+import itertools
 import json
 import os
 import shlex
@@ -31,6 +33,7 @@ from timediff.evaluation.classifiers.tree_classifier import separation
 from timediff.evaluation.registry import METRICS
 from timediff.evaluation.score import Score
 from timediff.evaluation.settings import EvaluationSettings
+from timediff.runtime.files import write_atomically
 
 QUICK = 3  # repetitions
 
@@ -90,21 +93,28 @@ def main() -> None:
     parser.add_argument("--split", nargs="+", choices=["random", "blocks", "time"], default=["random"])
     parser.add_argument("--protocol", choices=["paper", "strict"], default="paper")
     parser.add_argument("--means-alone", action="store_true")
+    parser.add_argument("--out", type=Path, help="a file that has the rows so far while it runs")
     arguments = parser.parse_args()
     if arguments.means_alone and arguments.protocol != "strict":
         raise SystemExit("--means-alone is for --protocol strict.")
     repetitions = QUICK if arguments.quick else arguments.repetitions
     cuda = torch.cuda.is_available()
     told = [Path(word).name if Path(word).exists() else word for word in sys.argv[1:]]
-    results = {
+    results: dict[str, Any] = {
         "command": shlex.join(["python", "benchmarks/real_against_real.py", *told]),
         "date": time.strftime("%Y-%m-%d"),
         "device": torch.cuda.get_device_name() if cuda else f"{os.cpu_count()} CPU cores",
         "version": __version__,
         "repetitions": repetitions,
-        "rows": [row(path, split, arguments, repetitions) for path in arguments.cohorts for split in arguments.split],
+        "rows": [],
     }
-    print(json.dumps(json.loads(json.dumps(results), parse_float=lambda text: float(f"{float(text):.4g}")), indent=2))
+    for path, split in itertools.product(arguments.cohorts, arguments.split):
+        results["rows"].append(row(path, split, arguments, repetitions))
+        short = json.loads(json.dumps(results), parse_float=lambda text: float(f"{float(text):.4g}"))
+        text = json.dumps(short, indent=2)
+        if arguments.out is not None:
+            write_atomically(arguments.out, text + "\n")
+    print(text)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from timediff.data.schema import Feature, Relation, Schema
 from timediff.errors import TimeDiffError
 from timediff.evaluation.case import Case, Measurement
 from timediff.evaluation.evaluate import evaluate
-from timediff.evaluation.figure_data import Charts, ClassFractions, FigureData, Histogram, SurvivalCurves
+from timediff.evaluation.figure_data import Charts, ClassFractions, FigureData, Histogram, Rates, SurvivalCurves
 from timediff.evaluation.metrics import between_stays, digits, survival
 from timediff.evaluation.metrics.charts import charts, writer
 from timediff.evaluation.metrics.clinical import EXTREMES, clinical, figures
@@ -406,7 +406,14 @@ def test_figures_are_plain_and_come_back(ward: Cohort, other: Cohort) -> None:
     found = list(figures(ward, other))
     assert [FigureData.from_json(figure.to_json(), "here") for figure in found] == found
     kinds = {figure.section: type(figure.content) for figure in found}
-    assert kinds == {"digits": ClassFractions, "stay statistics": Histogram, "gaps": SurvivalCurves, "charts": Charts}
+    assert kinds == {
+        "digits": ClassFractions,
+        "stay statistics": Histogram,
+        "gaps": SurvivalCurves,
+        "repeats": Rates,
+        "order": Rates,
+        "charts": Charts,
+    }
 
 
 def test_a_class_of_few_real_stays_has_no_real_fraction() -> None:
@@ -416,6 +423,29 @@ def test_a_class_of_few_real_stays_has_no_real_fraction() -> None:
     assert shown.classes == ["a", "b", "c", "d"]
     assert shown.real == [None, 0.5238, 0.4762, 0]  # of the 21 that are shown: nothing is left to tell of the nine
     assert shown.synthetic == [0.5, 0.25, 0, 0.25]
+
+
+def test_repeats_and_broken_orders_are_drawn_as_they_are_counted() -> None:
+    def stays(x: list[float], y: list[float]) -> Cohort:
+        return cohort({X: np.tile(x, (20, 1)), Y: np.tile(y, (20, 1))}, relations=(Relation("x", "y"),))
+
+    real, synthetic = stays([9, 9, NAN, 8], [7, 8, 8, 8]), stays([9, 9, 9, 8], [9, 10, 9, 8])
+    [repeats] = [figure.content for figure in contents(real, synthetic, "repeats")]
+    assert repeats == Rates("of values", ["x", "y"], [0.5, 0.6667], [0.6667, 0])
+    [order] = [figure.content for figure in contents(real, synthetic, "order")]
+    assert order == Rates("of steps", ["x ≥ y"], [0], [0.25])
+
+
+@pytest.mark.parametrize(("stays", "told"), [(0, True), (1, False), (9, False), (10, True), (91, False), (100, True)])
+def test_what_one_to_nine_real_stays_do_or_do_not_has_no_rate(stays: int, told: bool) -> None:
+    some = np.arange(100) < stays
+    series = {X: np.where(some[:, None], [[5.0, 5.0]], [[5.0, 6.0]]), Y: np.where(some[:, None], 7.0, 1.0).repeat(2, 1)}
+    real = cohort(series, relations=(Relation("x", "y"),))
+    [repeats], [order] = (contents(real, real, section) for section in ("repeats", "order"))
+    for drawn, row in ((repeats.content, 0), (order.content, 0)):
+        assert isinstance(drawn, Rates)
+        assert drawn.real[row] == (stays / 100 if told else None)
+        assert drawn.synthetic[row] == stays / 100
 
 
 def test_a_curve_moves_on_with_every_ten_stays() -> None:

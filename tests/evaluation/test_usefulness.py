@@ -2,6 +2,7 @@
 
 import builtins
 import importlib
+import itertools
 import math
 from dataclasses import replace
 
@@ -19,15 +20,17 @@ from timediff.data.schema import Feature, Schema
 from timediff.evaluation.case import Case, Measurement
 from timediff.evaluation.classifiers import label_classifiers as classifiers
 from timediff.evaluation.classifiers.label_classifiers import ALL, CLASSICAL, Trained
+from timediff.evaluation.classifiers.training_parts import LARGEST, PARTS, TrainingParts
 from timediff.evaluation.inputs.summaries import STATISTICS, Inputs, mode, statistics, summaries
 from timediff.evaluation.inputs.view import View
 from timediff.evaluation.metrics.tsrtr import tsrtr
-from timediff.evaluation.metrics.tstr import about, tstr, tstr_by_group
+from timediff.evaluation.metrics.tstr import about, shuffled, tstr, tstr_by_group
 from timediff.evaluation.registry import METRICS
 from timediff.evaluation.settings import EvaluationSettings
 from timediff.evaluation.statistics.auc import auroc
 from timediff.evaluation.statistics.bootstrap import resamples
 from timediff.evaluation.statistics.subsets import stratified
+from timediff.runtime.seeding import stream
 from timediff.sources.simulated import simulate
 
 NAN = np.nan
@@ -193,7 +196,9 @@ def test_synthetic_stays_that_are_the_training_stays_teach_the_same():
     for kind in ("flattened", "summary"):
         five = [scores[f"{name}, {kind}", "tstr"].value for name in CLASSICAL]
         assert scores[f"mean of five, {kind}", "tstr"].value == pytest.approx(np.mean(five))
-        assert math.isnan(scores[f"mean of five, {kind}", "gap"].floor)
+        gap = scores[f"mean of five, {kind}", "gap"]
+        assert gap.floor == 0
+        assert -gap.floor_low == gap.floor_high > 0
 
 
 def test_a_label_that_the_series_tell_is_learnt_and_one_by_chance_is_not():
@@ -220,7 +225,7 @@ def test_trts_is_trtr_with_the_synthetic_stays_held_out():
         assert found[f"{name}, summary", "trts"].value == expected[f"{name}, summary", "trtr"].value < 0.5
 
 
-def test_the_gap_is_paired_and_its_floor_is_zero_for_classifiers_with_seeds():
+def test_the_gap_is_paired_and_its_floor_is_what_other_real_stays_lose():
     wrong = labelled(SYNTHETIC, 1 - SYNTHETIC.label)
     options = {"seed": 0, "repetitions": 3, "classifiers": QUICK, "inputs": ("summary",)}
     scores = by_key(tstr(VIEW, TRAIN, TEST, wrong, **options))
@@ -230,12 +235,61 @@ def test_the_gap_is_paired_and_its_floor_is_zero_for_classifiers_with_seeds():
         assert synthetic.value < 0.5 < real.value
         assert 0 < gap.low <= gap.value <= gap.high
         assert gap.n == 300
-    forest, logistic = (scores[f"{name}, summary", "gap"] for name in QUICK)
-    assert forest.std.keys() == {"classifier"}
-    assert forest.floor == 0
-    assert forest.floor_low < 0 < forest.floor_high < gap.value
-    assert logistic.std == {}
-    assert math.isnan(logistic.floor)
+        assert gap.std.keys() == ({"classifier"} if name in classifiers.SEEDED else set())
+        assert gap.floor == 0
+        assert 0 < -gap.floor_low == gap.floor_high < gap.value
+
+
+def test_the_floor_of_the_mean_is_of_the_mean_after_each_part():
+    options = {"seed": 0, "repetitions": 1, "classifiers": CLASSICAL, "inputs": ("summary",), "bootstrap": 0}
+    scores = by_key(tstr(VIEW, TRAIN, TEST, SYNTHETIC, **options))
+    sets = shuffled(TRAIN, 0, 300)
+    x = Inputs.fit(TRAIN, "summary").of(sets)
+    parts = TrainingParts.of(sets, 0)
+    assert [len(one) for one in parts.positions] == [75] * PARTS
+    areas = []
+    for inside in parts.positions:
+        of_five = []
+        for name in CLASSICAL:
+            seed = int(stream("evaluation", 0, classifiers.KEY, 0, 0).integers(2**31))
+            model = classifiers.train(name, x[inside], sets.label[inside], 2, seed=seed)
+            of_five.append(auroc(TEST.label, model(Inputs.fit(TRAIN, "summary").of(TEST)), np.ones((1, 300)))[0])
+        areas.append(np.mean(of_five))
+    expected = 1.96 * math.sqrt(2 * np.var(areas, ddof=1) / 4)
+    assert scores["mean of five, summary", "gap"].floor_high == pytest.approx(expected)
+
+
+def test_parts_share_no_patient_and_are_not_too_large():
+    patients = np.repeat(np.arange(1500), 2)
+    feature = Feature("patient", "categorical", "static", role="patient", classes=tuple(map(str, range(1500))))
+    many = simulate(3000, steps=1, seed=0)
+    schema = replace(many.schema, features=(*many.schema.features, feature))
+    cohort = Cohort(schema, many.stay_id, many.series, {**many.static, "patient": patients})
+    parts = TrainingParts.of(cohort, 0)
+    assert parts.whole == 3000
+    assert [len(one) for one in parts.positions] == [LARGEST] * PARTS
+    for one, other in itertools.combinations(parts.positions, 2):
+        assert not set(patients[one]) & set(patients[other])
+
+
+def test_the_reach_is_that_of_two_sets_as_large_as_the_whole():
+    # The mean of n numbers of variance 1 has variance 1 / n, so two of them differ by 1.96 √(2 / n) or less.
+    numbers = np.random.default_rng(0).normal(size=(2000, 400))
+    parts = TrainingParts([np.arange(400)[k::4] for k in range(4)], 400)
+    found = [parts.reach(np.array([row[one].mean() for one in parts.positions])) ** 2 for row in numbers]
+    assert np.mean(found) == pytest.approx(1.96**2 * 2 / 400, rel=0.05)
+    smaller = TrainingParts([np.arange(40)[k::4] for k in range(4)], 400)  # a tenth of the stays, the rest unused
+    found = [smaller.reach(np.array([row[one].mean() for one in smaller.positions])) ** 2 for row in numbers]
+    assert np.mean(found) == pytest.approx(1.96**2 * 2 / 400, rel=0.05)
+
+
+def test_parts_that_lack_a_class_give_no_floor():
+    rare = labelled(TRAIN, np.arange(300) < 2)
+    assert TrainingParts.of(rare, 0).positions == ()
+    options = {"seed": 0, "repetitions": 1, "classifiers": ["logistic L2"], "inputs": ["summary"], "bootstrap": 5}
+    gap = by_key(tstr(VIEW, rare, TEST, SYNTHETIC, **options))["logistic L2, summary", "gap"]
+    assert not math.isnan(gap.value)
+    assert math.isnan(gap.floor)
 
 
 def test_training_sets_are_of_equal_size_and_real_classifiers_are_trained_once(monkeypatch):
@@ -251,12 +305,12 @@ def test_training_sets_are_of_equal_size_and_real_classifiers_are_trained_once(m
     real = Trained(TRAIN)
     small, large = SYNTHETIC.take(np.arange(200)), simulate(500, steps=6, seed=3)
     first = tstr(VIEW, TRAIN, TEST, small, **options, real=real)
-    assert sizes == [200, 200]
+    assert sizes == [200, 200, *[50] * PARTS]
     tstr(VIEW, TRAIN, TEST, large, **options, real=real)
-    assert sizes == [200, 200, 300, 300]
+    assert sizes[2 + PARTS :] == [300, 300, *[75] * PARTS]
     other = SYNTHETIC.take(np.arange(100, 300))
     second = tstr(VIEW, TRAIN, TEST, other, **options, real=real)
-    assert sizes == [200, 200, 300, 300, 200]
+    assert sizes[4 + 2 * PARTS :] == [200]
     assert [s.value for s in second] == [s.value for s in tstr(VIEW, TRAIN, TEST, other, **options)]
     assert {s.what for s, t in zip(first, second, strict=True) if s.value == t.value} == {"trtr"}
     with pytest.raises(ValueError, match="another cohort"):
@@ -457,6 +511,9 @@ def test_groups_are_scored_by_classifiers_of_all_stays():
     women = next(s for s in scores if s.group == "sex = F" and s.what == "tstr")
     assert women.n == (TEST.static["sex"] == 0).sum()
     assert women.low <= women.value <= women.high
+    gaps = {s.group: s for s in scores if s.what == "gap"}
+    assert all(gap.floor == 0 < gap.floor_high for gap in gaps.values())
+    assert gaps["sex = F"].floor_high != gaps["sex = M"].floor_high  # of their own stays
     everyone = replace(TEST, static={**TEST.static, "sex": np.zeros(300)})
     same = tstr_by_group(VIEW, TRAIN, everyone, SYNTHETIC, "sex", **options)
     whole = tstr(VIEW, TRAIN, everyone, SYNTHETIC, **options, inputs=["flattened"])

@@ -109,8 +109,8 @@ def test_it_has_the_value_the_floor_and_the_limit() -> None:
         "Two-layer GRU tells synthetic from real stays with AUC 0.700 (95 % interval 0.690 to 0.710); real against "
         "real 0.510 (95 % interval 0.500 to 0.520): 0.190 above the floor, more than the limit of 0.15."
     )
-    assert useful(loss(0.08, 0.04, 0.12)).sentences[0] == (
-        "Training on synthetic instead of real stays costs 0.080 AUROC (95 % interval 0.040 to 0.120), more than the "
+    assert useful(loss(0.09, 0.06, 0.12)).sentences[0] == (
+        "Training on synthetic instead of real stays costs 0.090 AUROC (95 % interval 0.060 to 0.120), more than the "
         "limit of 0.05 (mean of five, flattened; 200 of 1,000 unseen stays have the rarer outcome; real stays reach "
         "0.850)."
     )
@@ -227,8 +227,12 @@ def test_twenty_events_are_enough_to_say_poor() -> None:
     assert useful(loss(0.2, 0.1, 0.3, FEWEST_EVENTS)).grade == "poor"
 
 
-def test_poor_only_where_the_interval_excludes_no_loss() -> None:
-    assert useful(loss(0.08, 0.001, 0.16)).grade == "poor"
+def test_poor_only_where_the_whole_interval_lies_beyond_the_limit() -> None:
+    assert useful(loss(0.08, 0.051, 0.11)).grade == "poor"
+    verdict = useful(loss(0.08, 0.049, 0.11))
+    assert verdict.grade == "with care"
+    assert "more than 0.05 is not sure" in verdict.sentences[0]
+    assert useful(loss(0.08, 0.001, 0.16)).grade == "with care"
     verdict = useful(loss(0.08, -0.001, 0.16))
     assert verdict.grade == "too few to say"
     assert "from no loss to more than 0.05" in verdict.sentences[0]
@@ -256,6 +260,27 @@ def test_an_interval_a_tenth_above_the_floor_rules_no_leak_out(high: float, grad
 def test_near_copies_can_hide_among_a_twentieth(high: float, grade: str) -> None:
     exact, near = no_copies()
     assert exposes([exact, replace(near, floor_high=high)]).grade == grade
+def test_other_real_stays_to_train_on_widen_the_interval() -> None:
+    def verdict(value: float, half: float, reach: float) -> Verdict:
+        gap, *others = loss(value, value - half, value + half)
+        return useful([replace(gap, floor=0.0, floor_low=-reach, floor_high=reach), *others])
+
+    assert verdict(0.1, 0.03, 0.0).grade == "poor"
+    assert verdict(0.1, 0.03, 0.039).grade == "poor"  # .03 and .039 are .0492 together
+    assert verdict(0.1, 0.03, 0.041).grade == "with care"  # .0508
+    assert verdict(0.1, 0.06, 0.09).grade == "too few to say"
+    assert verdict(0.0, 0.03, 0.039).grade == "good"
+    assert verdict(0.0, 0.03, 0.041).grade == "too few to say"
+    assert "(95 % interval 0.050 to 0.150)" in verdict(0.1, 0.03, 0.04).sentences[0]
+    gap, *others = loss(0.1, 0.07, 0.13)  # results without such a floor: as if there were no other real stays
+    assert useful([replace(gap, classifier=None), *others]).grade == "poor"
+
+
+def test_several_classifiers_without_a_mean_widen_it_as_well() -> None:
+    gap, _, known = loss(0.1, 0.07, 0.13)
+    floors = [(-0.03, 0.03), (-0.06, 0.06)]
+    gaps = [replace(gap, classifier=f"c{low}", floor_low=low, floor_high=high) for low, high in floors]
+    assert "(95 % interval 0.046 to 0.154)" in useful([*gaps, known]).sentences[0]  # .03 and .045: .054
 
 
 def test_the_forecast_as_well() -> None:

@@ -109,6 +109,19 @@ class MissingRates:
 
 
 @dataclass(frozen=True)
+class Rates:
+    """How frequent something is, by feature or relation; of one to nine real stays it is not told."""
+
+    what: str  # in words
+    rows: list[str]
+    real: Numbers
+    synthetic: Numbers
+
+    def __post_init__(self) -> None:
+        _require_equal("rates", self.rows, self.real, self.synthetic)
+
+
+@dataclass(frozen=True)
 class SurvivalCurves:
     """Which fraction is left after so many steps, real and synthetic; only where at least ten stays change it."""
 
@@ -194,6 +207,7 @@ Content = (
     | ClassFractions
     | SingleStays
     | MissingRates
+    | Rates
     | SurvivalCurves
     | Charts
     | DensityMap
@@ -206,6 +220,7 @@ KINDS: dict[str, type[Content]] = {
     "classes": ClassFractions,
     "stays": SingleStays,
     "missing": MissingRates,
+    "rates": Rates,
     "survival": SurvivalCurves,
     "charts": Charts,
     "density": DensityMap,

@@ -24,6 +24,7 @@ from timediff.evaluation.figure_data import (
     Numbers,
     PlotlyFigure,
     Points,
+    Rates,
     SingleStays,
     SurvivalCurves,
     bin_names,
@@ -52,7 +53,9 @@ def draw(content: Content) -> go.Figure:
         case SingleStays():
             return _single_stays(content)
         case MissingRates():
-            return _missing_rates(content)
+            return _rates("fraction missing", content.features, content.real, content.synthetic)
+        case Rates():
+            return _rates(content.what, content.rows, content.real, content.synthetic)
         case SurvivalCurves():
             return _survival_curves(content)
         case Charts():
@@ -156,11 +159,11 @@ def _single_stays(content: SingleStays) -> go.Figure:
     return _dress(figure, height).update_layout(margin_t=84)  # the legend may need two lines
 
 
-def _missing_rates(content: MissingRates) -> go.Figure:
-    figure = go.Figure(_paired_bars(content.real, content.synthetic))
-    places, texts = list(range(len(content.features))), [_cut(name) for name in content.features]
+def _rates(what: str, rows: Sequence[str], real: Numbers, synthetic: Numbers) -> go.Figure:
+    figure = go.Figure(_paired_bars(real, synthetic))
+    places, texts = list(range(len(rows))), [_cut(name) for name in rows]
     figure.update_yaxes(tickvals=places, ticktext=texts, autorange="reversed", showgrid=False)
-    figure.update_xaxes(title_text="fraction missing", tickformat=".0%", rangemode="tozero")
+    figure.update_xaxes(title_text=what, tickformat=".0%", rangemode="tozero")
     figure.update_traces(hovertemplate="%{x:.1%}")
     figure.update_layout(barmode="group", bargap=0.3)
     return _dress(figure, 110 + 34 * len(places)).update_layout(hovermode="y unified")

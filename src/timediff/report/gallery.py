@@ -40,6 +40,16 @@ GALLERIES = {
         "The coarsest lattice on which each value lies (60 is a multiple of 10, 64 of 1), and its last digit, counted "
         f"in the feature's own steps. What fewer than {MIN_AGGREGATE} real stays have has no real bar.",
     ),
+    "repeats": (
+        "Repeats",
+        "Of the values of each feature, the fraction that equals the one measured before it in the same stay. What "
+        f"fewer than {MIN_AGGREGATE} real stays do, or do not, has no real bar.",
+    ),
+    "order": (
+        "What no patient can have",
+        "Of the steps at which both were measured, the fraction at which what the schema says is the higher one is the "
+        f"lower. What fewer than {MIN_AGGREGATE} real stays have has no real bar.",
+    ),
     "stay statistics": (
         "How stays differ from one another",
         "Mean, SD and slope over time of the values within each stay, a value a stay; "

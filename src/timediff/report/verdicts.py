@@ -78,11 +78,12 @@ RULES = {
         "best with care."
     ),
     USEFUL: (
-        f"good: classifiers lose at most {LOSS_GOOD:g} AUROC by training on synthetic instead of real stays; with "
-        f"care: at most {LOSS_CARE:g}; otherwise poor. Too few to say: fewer than {FEWEST_EVENTS} unseen stays of the "
-        f"rarer outcome, or an interval that reaches from no loss to beyond {LOSS_CARE:g}. Without an outcome to "
-        f"predict, the forecast error counts: at most {ERROR_GOOD:.0%} and {ERROR_CARE:.0%} above that after training "
-        "on real stays."
+        f"good: classifiers lose at most {LOSS_GOOD:g} AUROC by training on synthetic instead of real stays; poor: the "
+        f"whole interval lies beyond {LOSS_CARE:g}; otherwise with care. The interval is that of other unseen patients "
+        "and of another choice of real stays to train on. Too few to say: fewer than "
+        f"{FEWEST_EVENTS} unseen stays of the rarer outcome, or an interval that reaches from no loss to beyond "
+        f"{LOSS_CARE:g}. Without an outcome to predict, the forecast error counts: good up to {ERROR_GOOD:.0%}, with "
+        f"care up to {ERROR_CARE:.0%} above that after training on real stays, otherwise poor."
     ),
     EXPOSES: (
         "signs of a leak: more exact or near copies of training stays than chance explains (one false alarm in "
@@ -195,16 +196,19 @@ def useful(scores: Sequence[Score]) -> Verdict:
         why += f"{events and '; '}{events}), so nothing can be said of what synthetic stays lose."
         return Verdict(USEFUL, "not measured", (why,))
     worst = max(means, key=lambda s: s.value) if means else _average(gaps)
+    low, high = _with_other_training(worst)
     real = f"; real stays reach {_number(reached[worst.classifier])}" if worst.classifier in reached else ""
-    numbers = f"Training on synthetic instead of real stays costs {_number(worst.value)} AUROC"
-    numbers += f"{_interval(worst.low, worst.high)}, {_limit(worst.value, LOSS_GOOD, LOSS_CARE)} "
-    numbers += f"({worst.classifier}{events and '; '}{events}{real})."
+    numbers = f"Training on synthetic instead of real stays costs {_number(worst.value)} AUROC{_interval(low, high)}, "
+    numbers += f"{_limit(worst.value, LOSS_GOOD, LOSS_CARE)} ({worst.classifier}{events and '; '}{events}{real})."
     grade = _grade(worst.value, LOSS_GOOD, LOSS_CARE)
-    if worst.low <= 0 and worst.high > LOSS_CARE:
+    if low <= 0 and high > LOSS_CARE:
         grade = "too few to say"
         numbers += (
             f" The interval reaches from no loss to more than {LOSS_CARE:g}: they cannot tell whether there is one."
         )
+    elif grade == "poor" and low <= LOSS_CARE:
+        grade = "with care"
+        numbers += f" Whether it is more than {LOSS_CARE:g} is not sure, as the interval begins below."
     reasons = [Reason(grade, numbers)]
     if few:  # what so few stays say is no reason at all
         reasons = [Reason("too few to say", few), Reason("good", numbers)]
@@ -214,8 +218,17 @@ def useful(scores: Sequence[Score]) -> Verdict:
 
 def _average(gaps: Sequence[Score]) -> Score:
     """The mean loss of several classifiers; its interval is no narrower than theirs, which are of the same stays."""
-    value, low, high = (sum(getattr(s, end) for s in gaps) / len(gaps) for end in ("value", "low", "high"))
-    return Score("tstr", "gap", value, f"mean of {len(gaps)} classifiers", low=low, high=high)
+    ends = ("value", "low", "high", "floor_low", "floor_high")
+    value, low, high, floor_low, floor_high = (sum(getattr(s, end) for s in gaps) / len(gaps) for end in ends)
+    who = f"mean of {len(gaps)} classifiers"
+    return Score("tstr", "gap", value, who, low=low, high=high, floor_low=floor_low, floor_high=floor_high)
+
+
+def _with_other_training(loss: Score) -> tuple[float, float]:
+    """The interval of a loss over other unseen patients, and over other real stays to train on where that is known."""
+    known = not math.isnan(loss.floor_high)
+    below, above = (loss.floor_high, -loss.floor_low) if known else (0.0, 0.0)
+    return loss.value - math.hypot(loss.value - loss.low, below), loss.value + math.hypot(loss.high - loss.value, above)
 
 
 def _events(scores: Sequence[Score]) -> str:

@@ -70,13 +70,21 @@ class Bench:
         return [stratified(classes, size, rng) for rng in keys]
 
     def models(
-        self, name: str, kind: Kind | None, x: Single, y: Array, repetitions: int, real: Trained | None = None,
+        self,
+        name: str,
+        kind: Kind | None,
+        x: Single,
+        y: Array,
+        repetitions: int,
+        real: Trained | None = None,
+        *,
         subsets: Sequence[Index] | None = None,
-    ) -> list[Model]:  # fmt: skip
+        part: tuple[int, int] = (0, 0),
+    ) -> list[Model]:
         """The classifier trained with as many seeds; one that does not depend on its seed, once.
 
         With `subsets`, each repetition trains on its own. `real` says that these are real stays in the order of this
-        seed, and remembers what is trained on them.
+        seed, and remembers what is trained on them; `part` which part of how many stays they are.
         """
         if real is not None and real.train is not self.train:
             raise ValueError("these classifiers were trained on another cohort")
@@ -86,7 +94,7 @@ class Bench:
         out = []
         for repetition in range(repetitions if name in SEEDED or subsets is not None else 1):
             own = np.arange(len(x)) if subsets is None else subsets[repetition]
-            key = (name, kind or "series", self.view.protocol, len(x), len(own), self.seed, repetition)
+            key = (name, kind or "series", self.view.protocol, len(x), len(own), *part, self.seed, repetition)
             if key not in known:
                 seed = int(stream("evaluation", self.seed, KEY, 0, repetition).integers(2**31))
                 fit = train_as_the_authors if self.paper else train

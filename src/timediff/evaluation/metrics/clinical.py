@@ -3,17 +3,17 @@
 All of it is seen in a chart without statistics, and most of it by no small neural classifier.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
 
-from timediff.data.arrays import Floats
+from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
 from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.data.schema import Feature, Relation
 from timediff.evaluation.case import Measurement
-from timediff.evaluation.figure_data import FigureData, named
+from timediff.evaluation.figure_data import FigureData, Rates, named, plain
 from timediff.evaluation.metrics import between_stays, differences, digits, survival
 from timediff.evaluation.metrics.charts import charts
 from timediff.evaluation.metrics.differences import too_few
@@ -24,6 +24,7 @@ from timediff.evaluation.statistics.resampling import Observations, Resampled, r
 from timediff.runtime import seeding
 
 difference = partial(differences.difference, "clinical")
+Counted = Sequence[tuple[Array, Array]]  # by row: how many of how many, of each stay
 EXTREMES = {"lowest_0.1": 0.001, "lowest_1": 0.01, "highest_1": 0.99, "highest_0.1": 0.999}
 TAIL = 128  # values on either side of a quantile among which the quantile of a resample is looked for
 
@@ -109,6 +110,15 @@ def figures(real: Cohort, synthetic: Cohort) -> Iterator[FigureData]:
             yield gaps
     if real.schema.event_time is not None:
         yield survival.event_figure(real.schema.event_time, real, synthetic)
+    temporal = [feature for feature in _features(real) if feature.scope == "temporal"]
+    names = [feature.name for feature in temporal]
+    told = [[_repeated(Observations(one, f)) for f in temporal] for one in (real, synthetic)]
+    if names:
+        yield FigureData("repeats", "repeats", "Values that repeat the last one", _rates("of values", names, *told))
+    if relations := real.schema.relations:
+        names = [str(relation) for relation in relations]
+        told = [[_broken(one, relation) for relation in relations] for one in (real, synthetic)]
+        yield FigureData("order", "order", "Order that is broken", _rates("of steps", names, *told))
     yield FigureData("charts", "charts", "Synthetic stays as charts", charts(synthetic))
 
 
@@ -141,16 +151,21 @@ def _feature(feature: Feature, real: Resampled, synthetic: Resampled) -> list[Sc
 def _repeats(feature: Feature, real: Resampled, r: Observations, synthetic: Resampled, s: Observations) -> Score:
     rates, stays = [], []
     for resampled, known in ((real, r), (synthetic, s)):
-        follows = known.stay[1:] == known.stay[:-1]
-        equal = follows & (known.known[1:] == known.known[:-1])
-        size = len(resampled.cohort)
-        pairs = np.bincount(known.stay[1:], follows, minlength=size)
-        rates.append(ratio(*resampled.sums(np.stack([np.bincount(known.stay[1:], equal, size), pairs], axis=1)).T))
+        equal, pairs = _repeated(known)
+        rates.append(ratio(*resampled.sums(np.stack([equal, pairs], axis=1)).T))
         stays.append(int((pairs > 0).sum()))
     if min(stays) < MIN_AGGREGATE:
         why = f"fewer than {MIN_AGGREGATE} stays of a cohort have two values of it"
         return unavailable("clinical", "repeats", why, feature=feature.name)
     return difference("repeats", rates[1] - rates[0], min(stays), feature=feature.name)
+
+
+def _repeated(known: Observations) -> tuple[Array, Array]:
+    """Of each stay: how many values equal the one measured before, and how many have one before them."""
+    follows = known.stay[1:] == known.stay[:-1]
+    equal = follows & (known.known[1:] == known.known[:-1])
+    size = len(known.values)
+    return np.bincount(known.stay[1:], equal, size), np.bincount(known.stay[1:], follows, size)
 
 
 def _extremes(
@@ -194,13 +209,27 @@ def _order(relation: Relation, real: Resampled, synthetic: Resampled) -> Score:
     """Named by the relation, in the place of a feature."""
     rates, stays = [], []
     for resampled in (real, synthetic):
-        schema = resampled.cohort.schema
-        high, low = (Observations(resampled.cohort, schema[name]) for name in (relation.high, relation.low))
-        both = high.observed & low.observed
-        broken = both & (high.values < low.values)
-        rates.append(ratio(*resampled.sums(np.stack([broken.sum(axis=1), both.sum(axis=1)], axis=1)).T))
-        stays.append(int(both.any(axis=1).sum()))
+        broken, both = _broken(resampled.cohort, relation)
+        rates.append(ratio(*resampled.sums(np.stack([broken, both], axis=1)).T))
+        stays.append(int((both > 0).sum()))
     if min(stays) < MIN_AGGREGATE:
         why = f"fewer than {MIN_AGGREGATE} stays of a cohort have both at the same step"
         return unavailable("clinical", "order", why, feature=str(relation))
     return difference("order", rates[1] - rates[0], min(stays), feature=str(relation))
+
+
+def _broken(cohort: Cohort, relation: Relation) -> tuple[Array, Array]:
+    """Of each stay: at how many steps the higher one is the lower, and at how many both were measured."""
+    high, low = (Observations(cohort, cohort.schema[name]) for name in (relation.high, relation.low))
+    both = high.observed & low.observed
+    broken = both & (high.values < low.values)
+    return broken.sum(axis=1), both.sum(axis=1)
+
+
+def _rates(what: str, rows: list[str], real: Counted, synthetic: Counted) -> Rates:
+    """Rates over all stays; of the real ones none that one to nine stays alone make differ from 0 or 1."""
+    ours, theirs = (
+        np.array([np.nan if c.sum() == 0 else n.sum() / c.sum() for n, c in one]) for one in (real, synthetic)
+    )
+    few = [any(0 < (part > 0).sum() < MIN_AGGREGATE for part in (n, c - n)) for n, c in real]
+    return Rates(what, rows, plain(np.where(few, np.nan, ours)), plain(theirs))

@@ -7,6 +7,7 @@ In the paper's protocol each repetition of the five classifiers trains on a stra
 set, as the authors' code does; the recurrent ones see all stays.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -27,6 +28,7 @@ from timediff.evaluation.classifiers.label_classifiers import (
     Trained,
     missing,
 )
+from timediff.evaluation.classifiers.training_parts import TrainingParts
 from timediff.evaluation.inputs.summaries import Kind
 from timediff.evaluation.inputs.view import View
 from timediff.evaluation.registry import Cost, Meaning, metric
@@ -72,9 +74,13 @@ NO_LABEL = "the schema has no label to predict: give one static feature role = '
             "Unseen real stays of the rarer outcome: every number of this table rests on so many, not on more.",
             whole=True,
         ),
-        "gap": Meaning("loss", "Trained on real minus trained on synthetic, in AUROC.", "0 or below"),
+        "gap": Meaning(
+            "loss",
+            "Trained on real minus trained on synthetic, in AUROC. Its floor is what other real stays, as many, lose.",
+            "0 or below",
+        ),
     },
-    cost=Cost(70, 18),
+    cost=Cost(85, 18),
     headline="mean of five",
 )
 def measure(given: Measurement) -> list[Score]:
@@ -101,13 +107,16 @@ class Predictions:
     classifier: str
     predictions: Mapping[str, Sequence[Floats]]
     whys: Mapping[str, str]
+    parts: Sequence[Floats] = ()  # of held-out stays, after training on parts of the real ones
 
     def areas(self, labels: Mapping[str, Array], weights: Mapping[str, Array]) -> "Areas":
         tables = {
             what: np.stack([auroc(labels[TESTS[what][1]], p, weights[TESTS[what][1]]) for p in several])
             for what, several in self.predictions.items()
         }
-        return Areas(self.classifier, tables, self.whys)
+        once = np.ones((1, len(labels["test"])))
+        parts = np.array([auroc(labels["test"], p, once)[0] for p in self.parts])
+        return Areas(self.classifier, tables, self.whys, parts)
 
     def only(self, inside: Array, why: str | None) -> "Predictions":
         """Of some held-out stays alone; or why not of them."""
@@ -116,7 +125,7 @@ class Predictions:
         return (
             Predictions(self.classifier, {}, dict.fromkeys(known, why) | whys)
             if why
-            else Predictions(self.classifier, known, whys)
+            else Predictions(self.classifier, known, whys, [p[inside] for p in self.parts])
         )
 
 
@@ -127,7 +136,7 @@ class Areas:
     classifier: str
     tables: Mapping[str, Floats]
     whys: Mapping[str, str]
-    varies: bool = True  # with its seed, as a whole
+    parts: Floats  # after training on parts of the real stays; of none, where these lack a class
 
 
 def tstr(
@@ -149,11 +158,11 @@ def tstr(
     if view.schema.label is None:
         return [unavailable("tstr", "tstr", NO_LABEL)]
     sets = _equal(train, test, synthetic, seed)
-    bench = Bench(view, train, seed, device)
-    predicted = _predict(bench, sets, classifiers, inputs, repetitions, real or Trained(train), progress)
+    bench, parts = Bench(view, train, seed, device), TrainingParts.of(sets["real"], seed)
+    predicted = _predict(bench, sets, parts, classifiers, inputs, repetitions, real or Trained(train), progress)
     labels = {of: cohort.label for of, cohort in sets.items()}
     weights = {of: weighted(cohort, bootstrap, seed) for of, cohort in sets.items()}
-    return _scores([one.areas(labels, weights) for one in predicted], labels, repetitions)
+    return _scores([one.areas(labels, weights) for one in predicted], labels, parts)
 
 
 def tstr_by_group(
@@ -182,8 +191,8 @@ def tstr_by_group(
     sets = _equal(train, test, synthetic, seed)
     names = [features] if isinstance(features, str) else features
     found = [group for name in names for group in groups(sets["test"], name, train)]
-    bench = Bench(view, train, seed, device)
-    predicted = _predict(bench, sets, classifiers, inputs, repetitions, real or Trained(train), progress)
+    bench, parts = Bench(view, train, seed, device), TrainingParts.of(sets["real"], seed)
+    predicted = _predict(bench, sets, parts, classifiers, inputs, repetitions, real or Trained(train), progress)
     out = []
     for group, inside in found:
         y = sets["test"].label[inside]
@@ -191,7 +200,7 @@ def tstr_by_group(
         why = why or one_class(y, label, f"held-out stays with {group}")
         weights = weighted(sets["test"].take(inside), 0 if why else bootstrap, seed)
         areas = [one.only(inside, why).areas({"test": y}, {"test": weights}) for one in predicted]
-        out += [replace(score, group=group) for score in _scores(areas, {"test": y}, repetitions)]
+        out += [replace(score, group=group) for score in _scores(areas, {"test": y}, parts)]
     return out
 
 
@@ -257,6 +266,7 @@ def _equal(train: Cohort, test: Cohort, synthetic: Cohort, seed: int) -> dict[st
 def _predict(
     bench: Bench,
     sets: Mapping[str, Cohort],
+    parts: TrainingParts,
     classifiers: Sequence[str],
     inputs: Sequence[Kind],
     repetitions: int,
@@ -281,13 +291,17 @@ def _predict(
                 if why := missing(name) or whys.get(trained_on) or whys.get(tested):
                     whys_not[what] = why
                     continue
-                if trained_on not in models:  # of real stays two at least: their difference is the floor of the gap
-                    kept, times = (real, max(repetitions, 2)) if trained_on == "real" else (None, repetitions)
-                    y = sets[trained_on].label
-                    subsets = None if name in RECURRENT else bench.subsets(y, least, times)
-                    models[trained_on] = bench.models(name, kind, rows[trained_on], y, times, kept, subsets)
+                if trained_on not in models:
+                    x, y, kept = rows[trained_on], sets[trained_on].label, real if trained_on == "real" else None
+                    subsets = None if name in RECURRENT else bench.subsets(y, least, repetitions)
+                    models[trained_on] = bench.models(name, kind, x, y, repetitions, kept, subsets=subsets)
                 predictions[what] = [model(rows[tested]) for model in models[trained_on]]
-            out.append(Predictions(f"{name}, {kind or 'series'}", predictions, whys_not))
+            several = []
+            for number, inside in enumerate(parts.positions if "trtr" in predictions else ()):
+                x, y = rows["real"][inside], sets["real"].label[inside]
+                (model,) = bench.models(name, kind, x, y, 1, real, part=(number + 1, parts.whole))
+                several.append(model(rows["test"]))
+            out.append(Predictions(f"{name}, {kind or 'series'}", predictions, whys_not, several))
             progress(len(out), total)
     return out
 
@@ -305,17 +319,16 @@ def _means(areas: Sequence[Areas]) -> list[Areas]:
             several = [one.tables[what] for one in five]
             most = max(len(table) for table in several)
             tables[what] = np.mean([np.broadcast_to(t, (most, t.shape[1])) for t in several], axis=0)
-        # Where four of the five have no seed to vary by, the fifth alone would make far too narrow a floor of the mean.
-        varies = all(len(one.tables["trtr"]) > 1 for one in five if "trtr" in one.tables)
-        out.append(Areas(f"mean of five, {kind}", tables, whys, varies))
+        parts = np.mean([one.parts for one in five], axis=0) if all(len(one.parts) for one in five) else np.empty(0)
+        out.append(Areas(f"mean of five, {kind}", tables, whys, parts))
     return out
 
 
-def _scores(areas: Sequence[Areas], labels: Mapping[str, Array], repetitions: int) -> list[Score]:
+def _scores(areas: Sequence[Areas], labels: Mapping[str, Array], real: TrainingParts) -> list[Score]:
     """All numbers of all classifiers, with their floors: what a classifier trained on real stays reaches."""
     out = []
     for one in [*areas, *_means(areas)]:
-        tables = {what: table[:repetitions] for what, table in one.tables.items()}
+        tables = dict(one.tables)
         whys = dict(one.whys)
         if "tstr" in tables and "trtr" in tables:
             tables["gap"] = tables["trtr"] - tables["tstr"]
@@ -326,8 +339,9 @@ def _scores(areas: Sequence[Areas], labels: Mapping[str, Array], repetitions: in
         scores = {what: scored("tstr", what, one.classifier, table, sizes[what]) for what, table in tables.items()}
         for what in {"tstr", "trts"} & scores.keys() if "trtr" in scores else ():
             scores[what] = scores[what].with_floor(scores["trtr"])
-        if "gap" in scores and one.varies:
-            scores["gap"] = _with_gap_floor(scores["gap"], one.tables["trtr"])
+        reach = real.reach(one.parts)
+        if "gap" in scores and not math.isnan(reach):  # which of two sets of real stays loses has no sign
+            scores["gap"] = replace(scores["gap"], floor=0.0, floor_low=-reach, floor_high=reach)
         scores |= {what: unavailable("tstr", what, why, classifier=one.classifier) for what, why in whys.items()}
         out += [scores[what] for what in ("tstr", "trtr", "trts", "gap") if what in scores]
     return out
@@ -337,13 +351,3 @@ def scored(metric: str, what: str, classifier: str, table: Floats, stays: int) -
     mean, std = mean_and_std(table[:, 0])
     low, high = interval(table[:, 1:].mean(axis=0))
     return Score(metric, what, mean, classifier=classifier, n=stays, std=std, low=low, high=high)
-
-
-def _with_gap_floor(gap: Score, real: Floats) -> Score:
-    """The gap of real against real: half of the seeds against the others, which has no sign. NaN of a single seed."""
-    half = len(real) // 2
-    if half == 0:
-        return gap
-    between = real[:half].mean(axis=0) - real[half:].mean(axis=0)
-    widest = float(np.max(np.abs(interval(between[1:]))))
-    return replace(gap, floor=0.0, floor_low=-widest, floor_high=widest)
