@@ -1,18 +1,17 @@
 """What stands in a column: numbers, texts, dates, how many different ones, and on which lattice numbers lie."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ibis
 import numpy as np
 
 from timediff.data.arrays import Floats
-from timediff.data.lattices import WORDS, on_lattice
 from timediff.sources.table_reading import as_number
 from timediff.sources.table_settings import TableSettings
-from timediff.sources.times import DURATION, ISO_DURATION, YEAR_LAST, moments
+from timediff.sources.times import DURATION, ISO_DURATION, YEAR_FIRST, YEAR_LAST
 
 NOTHING = (  # texts that usually mean "no value", in lower case
     "na", "n/a", "nan", "null", "none", "nil", "-", "--", "---", ".", "?", "#n/a", "unknown", "missing", "not done",
@@ -20,11 +19,15 @@ NOTHING = (  # texts that usually mean "no value", in lower case
 )  # fmt: skip
 COMMA = r"^[-+]?(\d+|\d{1,3}(\.\d{3})+),\d+$"
 GROUPED = r"^[-+]?\d{1,3}(\.\d{3})+(,\d+)?$"
+CHUNK = 24  # columns in one query
 MOSTLY = 0.95  # of the values make a column what it is
 MOST_CLASSES = 50
+LARGEST_CODE = 9
+FREE_TEXT = 1 / 3  # as many different texts as that of all are no classes, unless they are FEW
+FEW_TEXTS = 5
 MOST_CODES = 6  # whole numbers of a whole stay that are codes rather than a quantity
+STEPS = (100.0, 50.0, 25.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.25, 0.2, 0.1, 0.05, 0.01, 0.005, 0.001, 0.0001)
 MOST_DISTINCT = 200_000  # values looked at for a lattice
-FINER = (0.05, 0.01, 0.005, 0.001, 0.0001)
 FEWEST_POINTS = 8  # of a lattice coarser than whole numbers
 FEMALE = {"f", "female", "w", "weiblich", "woman", "frau"}
 MALE = {"m", "male", "männlich", "maennlich", "man", "mann"}
@@ -48,53 +51,102 @@ class Profile:
     month_first: int = 0  # dates such as 01/31/2024
     dotted_dates: int = 0
     year_last: int = 0
+    absent: int = 0
     nothing: tuple[str, ...] = ()  # texts for "no value" that occur
 
 
 def profile(table: Any, name: str, raw: Any, is_duration: bool = False) -> Profile:
-    kind = raw.type()
-    if not kind.is_string():
-        row = table.agg(present=raw.count(), distinct=raw.nunique()).to_pyarrow().to_pylist()[0]
-        what = "moment" if kind.is_timestamp() or kind.is_date() else "boolean" if kind.is_boolean() else "number"
-        what = "duration" if is_duration or kind.is_time() else what if row["present"] else "empty"
-        what = what if what != "number" or kind.is_numeric() else "text"
-        return Profile(name, what, row["present"], row["present"] if what == "number" else 0, row["distinct"])
-    text = raw.strip().nullif("")
-    nothing = text.lower().isin(NOTHING)
-    there = text.notnull() & ~nothing
-    number, comma = text.try_cast("float64"), text.re_search(COMMA)
+    return profiles(table, {name: raw}, {name} if is_duration else set())[name]
+
+
+def profiles(table: Any, columns: Mapping[str, Any], durations: Collection[str] = ()) -> dict[str, Profile]:
+    """Of many columns, a few queries in all."""
+    counts = _counted(table, {name: _counts(raw) for name, raw in columns.items()})
+    # Of what are numbers all through, nothing else needs to be known.
+    others = [name for name, row in counts.items() if "numbers" in row and row["numbers"] < row["present"]]
+    for name, row in _counted(table, {name: _forms(columns[name]) for name in others}).items():
+        counts[name] |= row
+    found = {}
+    for name, row in counts.items():
+        found[name] = _profile(name, columns[name].type(), row, name in durations)
+        if found[name].absent:
+            found[name] = replace(found[name], nothing=_nothing(table, columns[name]))
+    return found
+
+
+def _counted(table: Any, columns: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for start in range(0, len(columns), CHUNK):
+        some = list(columns)[start : start + CHUNK]
+        numbered = {f"{key}_{i}": count for i, name in enumerate(some) for key, count in columns[name].items()}
+        row = table.agg(**numbered).to_pyarrow().to_pylist()[0]
+        found |= {name: {key: int(row[f"{key}_{i}"] or 0) for key in columns[name]} for i, name in enumerate(some)}
+    return found
+
+
+def profiles_by(table: Any, group: Any, raw: Any) -> dict[str, Profile]:
+    """Of one column, for each group of rows by a name."""
+    rows = table.mutate(timediff_group=group)
+    found = {}
+    counts = {**_counts(raw), **(_forms(raw) if raw.type().is_string() else {})}
+    for row in rows.group_by("timediff_group").agg(**counts).to_pyarrow().to_pylist():
+        if name := row.pop("timediff_group"):
+            known = _profile(name, raw.type(), {key: int(value or 0) for key, value in row.items()}, False)
+            mine = table.filter(group == name)
+            found[name] = replace(known, nothing=_nothing(mine, raw)) if known.absent else known
+    return dict(sorted(found.items()))
+
+
+def _text(raw: Any) -> Any:
+    return raw.strip().nullif("")
+
+
+def _nothing(table: Any, raw: Any) -> tuple[str, ...]:
+    text = _text(raw)
+    rows = table.filter(text.lower().isin(NOTHING)).select(text=text).distinct().limit(50)
+    return tuple(sorted(rows.to_pyarrow()["text"].to_pylist()))
+
+
+def _counts(raw: Any) -> dict[str, Any]:
+    """What is counted of any column: the more of it the less its type says."""
+    if not raw.type().is_string():
+        return {"present": raw.count(), "distinct": raw.nunique()}
+    text = _text(raw)
+    number, absent = text.try_cast("float64"), text.lower().isin(NOTHING)
+    numeric = number.notnull() & ~number.isnan() & ~absent
+    return {
+        "present": (text.notnull() & ~absent).sum(), "numbers": numeric.sum(), "absent": absent.sum(),
+        "points": (numeric & text.contains(".")).sum(), "distinct": text.nunique(where=~absent),
+    }  # fmt: skip
+
+
+def _forms(raw: Any) -> dict[str, Any]:
+    """How many texts look like dates, durations and numbers with a comma."""
+    text = _text(raw)
     year_last = text.re_search(YEAR_LAST)
     first, second = (text.re_extract(YEAR_LAST, place).try_cast("int64") for place in (1, 2))
-    duration = (text.re_search(DURATION) & text.contains(":")) | text.re_search(ISO_DURATION)
-    counts = {
-        "present": there, "numbers": there & number.notnull() & ~number.isnan(), "commas": there & comma,
-        "points": there & number.notnull() & text.contains("."), "grouped": there & text.re_search(GROUPED),
-        "moments": there & moments(text, "ymd").notnull(), "year_last": there & year_last,
-        "day_first": there & year_last & (first > 12), "month_first": there & year_last & (second > 12),
-        "dotted": there & year_last & text.re_search(r"^\d{1,2}\.\d"), "durations": there & duration,
+    conditions = {
+        "commas": text.re_search(COMMA), "grouped": text.re_search(GROUPED), "year_last": year_last,
+        "day_first": year_last & (first > 12), "month_first": year_last & (second > 12),
+        "dotted_dates": year_last & text.re_search(r"^\d{1,2}\.\d"), "moments": text.re_search(YEAR_FIRST),
+        "durations": (text.re_search(DURATION) & text.contains(":")) | text.re_search(ISO_DURATION),
     }  # fmt: skip
-    sums = {key: condition.sum() for key, condition in counts.items()}
-    row = table.agg(**sums, distinct=text.nunique(where=there), absent=nothing.sum()).to_pyarrow().to_pylist()[0]
-    row = {key: int(value or 0) for key, value in row.items()}
-    enough = MOSTLY * row["present"]
-    what = "text"
-    if row["present"] == 0:
-        what = "empty"
-    elif row["year_last"] + row["moments"] >= enough:
-        what = "moment"
-    elif row["numbers"] + row["commas"] >= enough:
-        what = "number"
-    elif row["durations"] >= enough:
-        what = "duration"
-    found: tuple[str, ...] = ()
-    if row["absent"]:
-        texts = table.filter(nothing).select(text=text).distinct().limit(50).to_pyarrow()["text"].to_pylist()
-        found = tuple(sorted(texts))
-    return Profile(
-        name, what, row["present"], row["numbers"] + row["commas"], row["distinct"], row["commas"], row["points"],
-        row["grouped"], row["day_first"], row["month_first"], row["dotted"],
-        row["year_last"], found,
-    )  # fmt: skip
+    return {key: condition.sum() for key, condition in conditions.items()}
+
+
+def _profile(name: str, kind: Any, counts: dict[str, int], is_duration: bool) -> Profile:
+    present, distinct = counts["present"], counts["distinct"]
+    if not kind.is_string():
+        what = "moment" if kind.is_timestamp() or kind.is_date() else "boolean" if kind.is_boolean() else "number"
+        what = "duration" if is_duration or kind.is_time() else what if present else "empty"
+        what = what if what != "number" or kind.is_numeric() else "text"
+        return Profile(name, what, present, present if what == "number" else 0, distinct)
+    moments_, durations_ = counts.pop("moments", 0), counts.pop("durations", 0)
+    enough, numbers_ = MOSTLY * present, counts["numbers"] + counts.get("commas", 0)
+    sums = (("moment", moments_ + counts.get("year_last", 0)), ("number", numbers_), ("duration", durations_))
+    what = next((kind for kind, count in sums if count >= enough), "text") if present else "empty"
+    known = Profile(name, what, present, numbers_, distinct)
+    return replace(known, **{key: count for key, count in counts.items() if key != "numbers"})  # type: ignore[arg-type]
 
 
 def numbers(table: Any, raw: Any, settings: TableSettings) -> Floats:
@@ -117,16 +169,15 @@ def texts(table: Any, raw: Any, settings: TableSettings) -> Counter[str]:
 
 
 def resolution(values: Floats) -> float | None:
-    """The coarsest lattice on which all values lie; None where they lie on none."""
+    """The coarsest decimal lattice on which all values lie; None where they lie on none."""
     others = values[values != 0]  # which is on every lattice
     if len(others) == 0:
         return None
     span = float(values[-1] - values[0])
-    for step in (*(step for step in WORDS if step not in FINER), *FINER):
-        if round(step * 10_000) != step * 10_000 and abs(round(step * 10_000) - step * 10_000) > 1e-9:
-            continue  # thirds and eighteenths are no decimal numbers
-        coarse = step > 1 and span / step < FEWEST_POINTS
-        if not coarse and bool(on_lattice(others, step, None).all()):
+    for step in STEPS:
+        coarse = step > 1 and min(span / step, len(values)) < FEWEST_POINTS
+        slack = 1e-9 * step + np.minimum(1e-7 * np.abs(others), 1e-2 * step)  # also of what was once single precision
+        if not coarse and bool((np.abs(others - np.rint(others / step) * step) <= slack).all()):
             return step
     return None
 

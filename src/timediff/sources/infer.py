@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from timediff.data.frames import is_frame, to_arrow
 from timediff.data.schema import Schema
@@ -21,8 +21,9 @@ from timediff.sources.gzip_files import is_gzip, unpacked
 from timediff.sources.inferred_features import Guesses
 from timediff.sources.table_files import header_of
 from timediff.sources.table_inputs import EXCEL, PIECE, Given, in_order, open_table, separator_of, table_file
-from timediff.sources.table_settings import TableFeature, TableSettings
+from timediff.sources.table_settings import TableFeature, TableSettings, TimeUnit
 
+TIME_UNITS, DATE_ORDERS = get_args(TimeUnit), ("ymd", "dmy", "mdy")
 SEPARATORS = ",;\t|"
 HEADER = """# Inferred by timediff infer. Look it over, edit it, then: timediff extract table SOURCE OUT --config FILE
 # Bounds and limits are open: add bounds, above, at_least, below or at_most where values beyond are impossible.
@@ -94,6 +95,9 @@ def infer(
         "stay": stay, "time": time, "patient": patient, "variable": variable, "value": value, "step": step,
         "steps": steps, "time_unit": time_unit, "date_order": date_order,
     }  # fmt: skip
+    for name, choice, choices in (("time_unit", time_unit, TIME_UNITS), ("date_order", date_order, DATE_ORDERS)):
+        if choice is not None and choice not in choices:
+            raise TimeDiffError(f"{name} is {choice[:40]!r}; expected one of {', '.join(choices)}.")
     if not tables:
         raise TimeDiffError("infer needs at least one table, a file or a data frame.")
     beside = [static] if isinstance(static, str | Path) or is_frame(static) else list(static)

@@ -26,11 +26,17 @@ from timediff.sources.column_names import (
     with_unit,
 )
 from timediff.sources.column_profiles import (
+    CHUNK,
+    FEW_TEXTS,
+    FREE_TEXT,
+    LARGEST_CODE,
     MOST_CLASSES,
     MOST_CODES,
     Profile,
     numbers,
     profile,
+    profiles,
+    profiles_by,
     resolution,
     same_meaning,
     texts,
@@ -96,8 +102,9 @@ class Guesses:
         if (found := first_named(columns, names)) is not None:
             return found
         if role == "time":
-            known = [profile(self.main.table, c, self.main.table[c], c in self.main.durations) for c in columns]
-            times = [one.name for one in known if one.kind in ("moment", "duration")]
+            table = self.main.table
+            known = profiles(table, {c: table[c] for c in columns}, self.main.durations)
+            times = [name for name, one in known.items() if one.kind in ("moment", "duration")]
             times = times or [c for c in columns if short(c).endswith("time") or unit_of_name(c) not in (None, "step")]
             if len(times) == 1:
                 return times[0]
@@ -187,53 +194,57 @@ class Guesses:
             units = {f"{short(c)}{ending}": c for c in columns for ending in ("unit", "units", "uom")}
             of_units = {c: units[short(c)] for c in columns if short(c) in units and units[short(c)] != c}
             by_measure = {measure: column for column, measure in of_units.items()}
-            for column in columns:
-                if column not in of_units:
-                    raw = opened.table[column]
-                    known = profile(opened.table, column, raw, column in opened.durations)
-                    scope = "static" if self.variable is not None or self._is_static(opened, column) else "temporal"
-                    unit_column = by_measure.get(column)
-                    yield Column(column, scope, opened.table, raw, known, None, unit_column)
+            measures = [column for column in columns if column not in of_units]
+            known = profiles(opened.table, {c: opened.table[c] for c in measures}, opened.durations)
+            static = set(measures) if self.variable is not None else self._static(opened, measures)
+            for column in measures:
+                scope = "static" if column in static else "temporal"
+                unit_column = by_measure.get(column)
+                yield Column(column, scope, opened.table, opened.table[column], known[column], None, unit_column)
 
     def _variables(self, opened: Opened) -> Iterator[Column]:
-        table = opened.table
+        table, raw = opened.table, opened.table[str(self.value)]
         names = table[str(self.variable)].cast("string").strip()
-        found = sorted(filter(None, table.select(name=names).distinct().to_pyarrow()["name"].to_pylist()))
+        found = profiles_by(table, names, raw)
         if len(found) > MOST_VARIABLES:
             raise TimeDiffError(
                 f"{opened.name}: column {self.variable!r} has {len(found):,} different variables; expected at most "
                 f"{MOST_VARIABLES:,}. Name the column with --variable."
             )
-        for name in found:
+        for name, known in found.items():
             rows = table.filter(names == name)
-            raw = rows[str(self.value)]
-            unit_column = self._unit_column()
-            yield Column(name, "temporal", rows, raw, profile(rows, name, raw), None, unit_column)
+            yield Column(name, "temporal", rows, rows[str(self.value)], known, None, self._unit_column())
 
     def _unit_column(self) -> str | None:
         return None if self.variable is None else first_named(self.main.table.columns, UNIT)
 
-    def _is_static(self, opened: Opened, column: str) -> bool:
-        """One value in all rows of a stay, of stays with several rows."""
-        table = opened.table
-        stays = table.group_by(self.stay).agg(
-            rows=lambda t: t.count(), there=table[column].count(), different=table[column].nunique()
-        )
-        varies = (stays["different"] > 1) | ((stays["there"] > 0) & (stays["there"] < stays["rows"]))
-        row = stays.agg(several=(stays["rows"] > 1).sum(), varies=varies.sum()).to_pyarrow().to_pylist()[0]
-        return bool(row["several"]) and not row["varies"]
+    def _static(self, opened: Opened, names: Sequence[str]) -> set[str]:
+        """Columns with one value in all rows of a stay, of stays with several rows."""
+        table, found = opened.table, set[str]()
+        for start in range(0, len(names), CHUNK):
+            some = dict(enumerate(names[start : start + CHUNK]))
+            counts = {f"there_{i}": table[name].count() for i, name in some.items()}
+            kinds = {f"kinds_{i}": table[name].nunique() for i, name in some.items()}
+            stays = table.group_by(self.stay).agg(rows=lambda t: t.count(), **counts, **kinds)
+            varies = {
+                f"varies_{i}": (
+                    (stays[f"kinds_{i}"] > 1) | ((stays[f"there_{i}"] > 0) & (stays[f"there_{i}"] < stays["rows"]))
+                ).sum()
+                for i in some
+            }
+            row = stays.agg(several=(stays["rows"] > 1).sum(), **varies).to_pyarrow().to_pylist()[0]
+            found |= {name for i, name in some.items() if row["several"] and not row[f"varies_{i}"]}
+        return found
 
     def _beside(self) -> Iterator[Column]:
         for name in self.files:
             opened, keys = self.opened[name], {self.stay, self.joins[name].on}
-            for column in opened.table.columns:
-                if column in keys or column.startswith("__index_level"):
-                    continue
-                if name == self.label_file and column != self.label:  # what else it says, the outcome decides too
-                    continue
-                raw = opened.table[column]
-                known = profile(opened.table, column, raw, column in opened.durations)
-                yield Column(column, "static", opened.table, raw, known)
+            wanted = [c for c in opened.table.columns if c not in keys and not c.startswith("__index_level")]
+            if name == self.label_file:  # what else it says may be decided by the outcome too
+                wanted = [column for column in wanted if column == self.label]
+            known = profiles(opened.table, {c: opened.table[c] for c in wanted}, opened.durations)
+            for column in wanted:
+                yield Column(column, "static", opened.table, opened.table[column], known[column])
 
     # How values are written
 
@@ -346,6 +357,7 @@ class Guesses:
         if role == "label" and len(codes) < 2:
             raise TimeDiffError(f"the label {column.place!r} has {len(values):,} different numbers; expected classes.")
         few = len(codes) == 2 or (column.scope == "static" and 2 < len(codes) <= MOST_CODES)
+        few = few and min(codes) >= 0 and max(codes) <= LARGEST_CODE
         if (few or role == "label") and unit is None:
             kind: Kind = "binary" if len(codes) == 2 else "categorical"
             if kind == "categorical" and role is None:
@@ -377,7 +389,8 @@ class Guesses:
         return unit, rows, rows[self.value if self.variable is not None else column.place]
 
     def _classes(self, column: Column, name: str, place: str | None, role: str | None) -> TableFeature | None:
-        if (many := column.profile.distinct) > MOST_CLASSES:
+        many = column.profile.distinct
+        if many > MOST_CLASSES or (many > FEW_TEXTS and many > FREE_TEXT * column.profile.present):
             if role == "label":
                 raise TimeDiffError(f"the label {column.place!r} has {many:,} different texts; expected classes.")
             return self._left_out(column, f"it has {many:,} different texts")

@@ -109,6 +109,16 @@ def counted(table: Any, columns: Mapping[str, Any]) -> dict[str, int]:
     return found
 
 
+def counts_by(table: Any, group: str, values: Sequence[str]) -> dict[str, dict[str, int]]:
+    """How many values each column has, for each group of rows."""
+    found: dict[str, dict[str, int]] = {}
+    for start in range(0, len(values), CHUNK):
+        some = values[start : start + CHUNK]
+        for row in table.group_by(group).agg(**{name: table[name].count() for name in some}).to_pyarrow().to_pylist():
+            found.setdefault(row.pop(group), {}).update(row)
+    return found
+
+
 def duplicates(table: Any, keys: Sequence[str], values: Sequence[str]) -> dict[str, int]:
     """How many measurements beyond the first have the same keys, by column of values."""
     found: dict[str, int] = {}

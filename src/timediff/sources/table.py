@@ -35,7 +35,7 @@ from timediff.sources.grid import Rule, to_steps
 from timediff.sources.losses import AFTER_GRID
 from timediff.sources.table_inputs import Given, in_order, named_files
 from timediff.sources.table_joining import END, MAIN, START, VARIABLE, Tables, open_tables
-from timediff.sources.table_losses import count_losses, rule_of, strange_units, without_end
+from timediff.sources.table_losses import count_losses, fate, rule_of, strange_units, without_end
 from timediff.sources.table_reading import Reading, Units, time_of, value_of, wrong
 from timediff.sources.table_settings import GRID, LAST, UNITS, TableFeature, TableSettings
 
@@ -90,15 +90,16 @@ def _extracted(engine: Files, settings: TableSettings, schema: Schema, tables: T
 
     # Numbered, since a feature may be called `time` or `at`.
     numbered = {f"value_{i}": reading.value for i, reading in enumerate(readings.values())}
-    measured = main.table.select(stay_id=stay.value, at=time.value, **numbered)
-    anything = functools.reduce(operator.or_, (measured[name].notnull() for name in numbered))
-    measured = engine.keep(measured.filter(measured["at"].notnull(), anything), "timediff_measured")
+    fates = {f"fate_{i}": fate(reading) for i, reading in enumerate(readings.values())}
+    read = engine.keep(main.table.select(stay_id=stay.value, at=time.value, **numbered, **fates), "timediff_read")
+    anything = functools.reduce(operator.or_, (read[name].notnull() for name in numbered))
+    measured = read.filter(read["at"].notnull(), anything).drop(*fates)
     span = columns(measured.group_by("stay_id").agg(first=measured["at"].min(), last=measured["at"].max()))
     first, last = (_placed(stay_id, span["stay_id"], span[name]) for name in ("first", "last"))
     origin = {"first": first, "zero": np.zeros(len(stay_id))}.get(settings.origin, values.pop(START, first))
     length = _lengths(settings, origin, last, values.pop(END, None))
     timed = _timed(engine, settings, measured, stay_id, origin, length)
-    losses = count_losses(settings, main.table, time, readings, measured, timed)
+    losses = count_losses(settings, list(readings), read, timed)
     series = _series(settings, schema, timed.filter(timed["reason"] == ""), stay_id)
 
     rules = {}

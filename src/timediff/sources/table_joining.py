@@ -8,6 +8,7 @@ from typing import Any
 import ibis
 
 from timediff.errors import Problems, TimeDiffError, listed
+from timediff.sources.driver_messages import NOT_UTF8, from_driver, reason
 from timediff.sources.engines import Files
 from timediff.sources.table_inputs import Given, Opened, open_table
 from timediff.sources.table_reading import Reading, identity, present
@@ -59,7 +60,13 @@ def open_tables(engine: Files, given: Mapping[str, Given], settings: TableSettin
 
 def _kept(engine: Files, opened: Opened, name: str) -> Opened:
     """The table, read once; from here on nothing can be wrong with the file itself."""
-    kept = engine.keep(opened.table, name)
+    try:
+        kept = engine.keep(opened.table, name)
+    except Exception as error:
+        if not from_driver(error) or NOT_UTF8 not in reason(error):
+            raise
+        what = f"there is {NOT_UTF8}; set encoding to what the file is in, such as latin-1, cp1252 or utf-16"
+        raise Problems(opened.name, [what]) from error
     if not kept.count().to_pyarrow().as_py():
         raise TimeDiffError(f"{opened.name} has no rows.")
     return Opened(opened.name, kept, opened.durations)

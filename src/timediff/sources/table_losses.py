@@ -1,17 +1,19 @@
 """What a table's measurements are counted for: what is lost of them, and what a user should look at."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import ibis
 import numpy as np
 
 from timediff.data.cohort import Cohort
 from timediff.sources.extraction import many
-from timediff.sources.losses import AFTER_GRID, Losses, counted, duplicates
+from timediff.sources.losses import AFTER_GRID, Losses, counted, counts_by, duplicates
 from timediff.sources.table_reading import Reading
 from timediff.sources.table_settings import GRID, TableFeature, TableSettings
 from timediff.sources.units import suspicions
 
+NOTHING, READ, UNPARSED, LIMITED = range(4)
 FEW_STRANGE = 3  # values that look like another unit are not worth a word
 NO_END = 0.1  # of the stays without a measurement in the last tenth of the grid are
 
@@ -20,44 +22,53 @@ def rule_of(entry: TableFeature, settings: TableSettings) -> str:
     return "class" if entry.feature.discrete else entry.rule or settings.rule
 
 
-def count_losses(
-    settings: TableSettings,
-    main: Any,
-    time: Reading,
-    readings: Mapping[str, Reading],
-    measured: Any,
-    timed: Any,
-) -> Losses:
-    """`measured` are rows with a time and a value, `timed` those of stays with a start, and the reason of each loss."""
-    place = {name: f"value_{i}" for i, name in enumerate(readings)}
+def fate(reading: Reading) -> Any:
+    """What becomes of each value as it is read: NOTHING there, READ, UNPARSED, or LIMITED."""
+    limited = ibis.literal(False) if reading.parsed is None else reading.parsed.notnull()
+    return ibis.cases(
+        (~reading.there, NOTHING), (reading.wrong, UNPARSED), (reading.value.notnull(), READ), (limited, LIMITED),
+        else_=NOTHING,
+    ).cast("int8")  # fmt: skip
+
+
+def count_losses(settings: TableSettings, names: Sequence[str], read: Any, timed: Any) -> Losses:
+    """`read` has a row a row of the table, with the fate of each value; `timed` the rows of stays with a start."""
+    value, end = {n: f"value_{i}" for i, n in enumerate(names)}, {n: f"fate_{i}" for i, n in enumerate(names)}
     rules = {entry.name: rule_of(entry, settings) for entry in settings.feature}
-    found = counted(main, {name: reading.there for name, reading in readings.items()})
-    lost = {name: dict[str, int]() for name in readings}
+    lost = {name: dict[str, int]() for name in names}
 
     def note(reason: str, counts: Mapping[str, int]) -> None:
         for name, count in counts.items():
             if count:
                 lost[name][reason] = count
 
-    note("unparsed", counted(main, {name: reading.wrong & reading.there for name, reading in readings.items()}))
-    limited = {n: r.parsed.notnull() & r.value.isnull() for n, r in readings.items() if r.parsed is not None}
-    note("outside the limits", counted(main, limited))
-    note("without a time", counted(main, {n: r.value.notnull() & time.value.isnull() for n, r in readings.items()}))
-    before = counted(measured, {name: measured[place[name]].notnull() for name in readings})
-    after = counted(timed, {name: timed[place[name]].notnull() for name in readings})
-    note("of a stay without a start or an end", {name: before[name] - after[name] for name in readings})
+    def of_fate(which: int) -> dict[str, int]:
+        return counted(read, {name: read[end[name]] == which for name in names})
+
+    unparsed, limited, good = of_fate(UNPARSED), of_fate(LIMITED), of_fate(READ)
+    untimed = counted(read, {name: (read[end[name]] == READ) & read["at"].isnull() for name in names})
+    by_reason = counts_by(timed, "reason", list(value.values()))
+    timed_at_all = {name: sum(counts[value[name]] for counts in by_reason.values()) for name in names}
+    note("unparsed", unparsed)
+    note("outside the limits", limited)
+    note("without a time", untimed)
+    note(
+        "of a stay without a start or an end",
+        {name: good[name] - untimed[name] - timed_at_all[name] for name in names},
+    )
     for reason in ("before the start", AFTER_GRID, "after the end of the stay"):
-        there = timed["reason"] == reason
-        note(reason, counted(timed, {name: timed[place[name]].notnull() & there for name in readings}))
+        if reason in by_reason:
+            note(reason, {name: by_reason[reason][value[name]] for name in names})
     inside = timed.filter(timed["reason"] == "")
-    at = [name for name in readings if rules[name] == "at"]
+    at = [name for name in names if rules[name] == "at"]
     between = inside["time"] % settings.width != 0
-    note("off the grid", counted(inside, {name: inside[place[name]].notnull() & between for name in at}))
+    note("off the grid", counted(inside, {name: inside[value[name]].notnull() & between for name in at}))
     for exact in (True, False):
-        names = [name for name in readings if rules[name] != "sum" and (rules[name] == "at") == exact]
+        some = [name for name in names if rules[name] != "sum" and (rules[name] == "at") == exact]
         rows = inside.filter(~between) if exact else inside
-        twice = duplicates(rows, ["stay_id", "time"], [place[name] for name in names])
-        note("duplicates", {name: twice[place[name]] for name in names})
+        twice = duplicates(rows, ["stay_id", "time"], [value[name] for name in some])
+        note("duplicates", {name: twice[value[name]] for name in some})
+    found = {name: good[name] + unparsed[name] + limited[name] for name in names}
     return Losses(found, lost, (AFTER_GRID,) if settings.cut else ())
 
 

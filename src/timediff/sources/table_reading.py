@@ -173,7 +173,7 @@ def _expected_number(settings: TableSettings) -> Callable[[str], str]:
     def said(example: str) -> str:
         if settings.decimal == "." and re.fullmatch(r"[-+]?\d+(\.\d{3})*,\d+", example):
             return 'a number; if this is one, set decimal = ","'
-        if settings.decimal == "," and re.fullmatch(r"[-+]?\d+\.\d+", example):
+        if settings.decimal == "," and re.fullmatch(r"[-+]?[\d.]+(,\d+)?", example):
             return 'a number with a decimal comma; set decimal = ".", or thousands = "." if the point groups digits'
         return f"a number ({otherwise})"
 
