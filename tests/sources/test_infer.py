@@ -31,9 +31,10 @@ def extracted(path: Path, found: Any) -> Cohort:
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ([60, 61, 75], 1), ([36.5, 36.6, 37.1], 0.1), ([0, 0.25, 1.5], 0.25), ([0.5, 1, 7], 0.5), ([*range(0, 50, 2)], 2), ([1.05, 2.1], 0.05),
-        ([1.234, 2.5], 0.001), ([10, 20, 30], 1), ([*range(0, 130, 10)], 10), ([np.pi, np.e], None), ([0], None),
-        ([np.float64(np.float32(36.7)), 36.5], 0.1), ([1e-7, 3e-7], None), ([40], 1),
+        ([60, 61, 75], 1), ([36.5, 36.6, 37.1], 0.1), ([0, 0.25, 1.5], 0.25), ([0.5, 1, 7], 0.5), ([1.05, 2.1], 0.05),
+        ([1.234, 2.5], 0.001), ([10, 20, 30], 1), ([*range(0, 130, 10)], 10), ([*range(0, 50, 2)], 2),
+        ([np.pi, np.e], None), ([0], None), ([np.float64(np.float32(36.7)), 36.5], 0.1), ([1e-7, 3e-7], None),
+        ([40], 1),
     ],
 )  # fmt: skip
 def test_the_resolution_is_the_coarsest_lattice_of_all_values(values: list[float], expected: float | None) -> None:
