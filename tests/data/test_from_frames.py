@@ -55,6 +55,14 @@ def test_frames_with_a_schema_are_the_cohort_that_they_were_made_of(
         assert same(Cohort.from_frames(series, static, one.schema), one)
 
 
+def test_an_index_without_a_name_is_no_column(cohort: Cohort) -> None:
+    series, static = cohort.to_pandas()
+    assert same(Cohort.from_frames(series.iloc[::-1], static.sort_index(), cohort.schema), cohort)
+    backwards = Cohort.from_frames(series.iloc[::-1], static.iloc[::-1], label="died", show=None)
+    assert "__index_level_0__" not in [*backwards.series, *backwards.static]
+    np.testing.assert_array_equal(backwards.series["heart_rate"], cohort.series["heart_rate"])
+
+
 def test_the_older_protocol_will_do(cohort: Cohort) -> None:
     series, static = cohort.to_pandas()
     numbers = static.drop(columns=["sex"])

@@ -55,6 +55,15 @@ def test_every_measurement_is_kept_or_counted_under_one_reason(tmp_path: Path) -
     assert sum(losses.by_reason().values()) == losses.fraction() * losses.total
 
 
+def test_what_is_lost_already_is_no_duplicate_too(tmp_path: Path) -> None:
+    rows = "id,t,hr,vent,out\n1,0,60,,2\n1,9,61,,2\n1,9,62,,2\n1,-1,63,,2\n1,-1,64,,2\n1,2.5,65,,2\n1,2.5,66,,2\n"
+    assert extract(tmp_path, rows).losses.by_reason() == {
+        "before the start": 2,
+        AFTER_GRID: 2,
+        "after the end of the stay": 2,
+    }
+
+
 def test_only_what_is_exactly_on_the_grid_counts_where_that_is_the_rule(tmp_path: Path) -> None:
     losses = extract(tmp_path, rule="at", length="grid").losses
     assert losses.lost["hr"]["off the grid"] == 1

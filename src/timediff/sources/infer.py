@@ -114,6 +114,7 @@ def infer(
             progress(i + 1, 2 * len(given))
         guesses = Guesses(opened, series, joined, label_file, label, form, chosen)
         settings, notes = guesses.settings()
+        progress(1, 1)
     return Inferred(settings, tuple(notes), given)
 
 
