@@ -31,7 +31,8 @@ def extracted(path: Path, found: Any) -> Cohort:
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ([60, 61, 75], 1), ([36.5, 36.6, 37.1], 0.1), ([0, 0.25, 1.5], 0.25), ([0.5, 1, 7], 0.5), ([1.05, 2.1], 0.05),
+        ([60, 61, 75], 1), ([36.5, 36.6, 37.1], 0.1), ([0, 0.25, 1.5], 0.01), ([0.5, 1, 7], 0.1), ([1.05, 2.1], 0.01),
+        (np.arange(0, 9, 0.5), 0.5), (np.arange(0, 9, 0.05), 0.05), (np.arange(0, 9, 0.25), 0.25),
         ([1.234, 2.5], 0.001), ([10, 20, 30], 1), ([*range(0, 130, 10)], 10), ([*range(0, 50, 2)], 2),
         ([np.pi, np.e], None), ([0], None), ([np.float64(np.float32(36.7)), 36.5], 0.1), ([1e-7, 3e-7], None),
         ([40], 1),
@@ -130,6 +131,20 @@ def test_a_long_table_of_files_is_understood_and_reads_back(tmp_path: Path) -> N
     assert "saps" not in cohort.static
 
 
+def test_what_a_long_table_says_once_at_the_beginning_is_of_the_whole_stay(tmp_path: Path) -> None:
+    first = [f"{stay},0,Age,{50 + stay}\n{stay},0,Gender,{stay % 2}\n{stay},0,HR,{60 + stay}\n" for stay in range(20)]
+    begin = "".join(first)
+    later = "".join(f"{stay},60,HR,{70 + stay}\n{stay},120,Lactate,{stay / 10}\n" for stay in range(20))
+    path = table(tmp_path, "set.csv", f"RecordID,minute,Parameter,Value\n{begin}{later}")
+    found = infer(path)
+    assert {e.name: e.scope for e in found.settings.feature} == {
+        "Age": "static", "Gender": "static", "HR": "temporal", "Lactate": "temporal",
+    }  # fmt: skip
+    cohort = extracted(path, found)
+    assert cohort.static["Age"].tolist() == [50 + stay for stay in range(20)]
+    assert cohort.static["Gender"].tolist() == [stay % 2 for stay in range(20)]
+
+
 def test_a_simulated_icu_is_understood_whatever_it_is_written_as(tmp_path: Path) -> None:
     import pyarrow.csv as csv
     import pyarrow.parquet as pq
@@ -192,6 +207,6 @@ def test_a_table_of_arrow_needs_no_file() -> None:
     settings = infer(frame).settings
     assert settings.ids == "text"
     assert [(e.name, e.kind, e.resolution) for e in settings.feature] == [
-        ("hr", "continuous", 0.5),
+        ("hr", "continuous", 0.1),
         ("on", "binary", None),
     ]

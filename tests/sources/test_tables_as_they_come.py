@@ -167,6 +167,11 @@ def test_values_that_look_like_another_unit_are_told(tmp_path: Path) -> None:
     assert any("likelier in °C" in note for note in whole.notes)
 
 
+def test_a_few_odd_values_among_many_are_not_worth_a_word(tmp_path: Path) -> None:
+    rows = "".join(f"{i},0,{98 if i < 4 else 36.5 + i % 3}\n" for i in range(1000))
+    assert not any("likelier" in note for note in extract(table(tmp_path, f"id,t,temp\n{rows}"), TEMP).notes)
+
+
 def test_spellings_mean_a_class(tmp_path: Path) -> None:
     path = table(tmp_path, "id,t,hr,sex,vent\n1,0,60,f,yes\n2,0,60,Male,no\n3,0,60,M,1\n4,0,60,F,0\n")
     sex = TableFeature("sex", None, "binary", "static", classes=("F", "M"), spellings={"F": ("f",), "M": ("Male",)})

@@ -27,8 +27,9 @@ FREE_TEXT = 1 / 3  # as many different texts as that of all are no classes, unle
 FEW_TEXTS = 5
 MOST_CODES = 6  # whole numbers of a whole stay that are codes rather than a quantity
 STEPS = (100.0, 50.0, 25.0, 20.0, 10.0, 5.0, 2.0, 1.0, 0.5, 0.25, 0.2, 0.1, 0.05, 0.01, 0.005, 0.001, 0.0001)
+POWERS = (1.0, 0.1, 0.01, 0.001, 0.0001)
 MOST_DISTINCT = 200_000  # values looked at for a lattice
-FEWEST_POINTS = 8  # of a lattice coarser than whole numbers
+FEWEST_POINTS = 8  # of a lattice coarser than whole numbers, or between powers of ten
 FEMALE = {"f", "female", "w", "weiblich", "woman", "frau"}
 MALE = {"m", "male", "männlich", "maennlich", "man", "mann"}
 YES = {"y", "yes", "true", "t", "j", "ja", "1"}
@@ -173,11 +174,18 @@ def resolution(values: Floats) -> float | None:
     others = values[values != 0]  # which is on every lattice
     if len(others) == 0:
         return None
+
+    def off(step: float) -> int:
+        slack = 1e-9 * step + np.minimum(1e-7 * np.abs(others), 1e-2 * step)  # also of what was once single precision
+        return int((np.abs(others - np.rint(others / step) * step) > slack).sum())
+
     span = float(values[-1] - values[0])
     for step in STEPS:
-        coarse = step > 1 and min(span / step, len(values)) < FEWEST_POINTS
-        slack = 1e-9 * step + np.minimum(1e-7 * np.abs(others), 1e-2 * step)  # also of what was once single precision
-        if not coarse and bool((np.abs(others - np.rint(others / step) * step) <= slack).all()):
+        if step > 1:
+            few = min(span / step, len(values)) < FEWEST_POINTS
+        else:  # halves, or fifths of a tenth: seen often enough, or else they are tenths
+            few = step not in POWERS and off(min(power for power in POWERS if power > step)) < FEWEST_POINTS
+        if not few and off(step) == 0:
             return step
     return None
 

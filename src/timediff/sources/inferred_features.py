@@ -211,9 +211,31 @@ class Guesses:
                 f"{opened.name}: column {self.variable!r} has {len(found):,} different variables; expected at most "
                 f"{MOST_VARIABLES:,}. Name the column with --variable."
             )
+        once = self._said_once(table, names)
         for name, known in found.items():
             rows = table.filter(names == name)
-            yield Column(name, "temporal", rows, rows[str(self.value)], known, None, self._unit_column())
+            yield Column(
+                name,
+                "static" if name in once else "temporal",
+                rows,
+                rows[str(self.value)],
+                known,
+                None,
+                self._unit_column(),
+            )
+
+    def _said_once(self, table: Any, names: Any) -> set[str]:
+        """Variables that each stay has at most once, and only at its first time: what is known on admission."""
+        raw = table[self.time]
+        known = profile(table, self.time, raw)
+        at = as_number(raw) if known.kind == "number" else raw
+        rows = table.select(stay=table[self.stay], name=names, at=at, there=table[str(self.value)])
+        rows = rows.filter(rows["there"].notnull(), rows["at"].notnull())
+        rows = rows.mutate(late=rows["at"] > rows["at"].min().over(ibis.window(group_by="stay")))
+        each = rows.group_by(["name", "stay"]).agg(times=rows["there"].count(), late=rows["late"].any())
+        found = each.group_by("name").agg(most=each["times"].max(), late=each["late"].any()).to_pyarrow().to_pylist()
+        some_are_later = any(row["late"] for row in found)
+        return {str(row["name"]) for row in found if some_are_later and row["most"] == 1 and not row["late"]}
 
     def _unit_column(self) -> str | None:
         return None if self.variable is None else first_named(self.main.table.columns, UNIT)

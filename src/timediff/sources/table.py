@@ -126,7 +126,7 @@ def _extracted(engine: Files, settings: TableSettings, schema: Schema, tables: T
         None if (lengths == settings.steps).all() else lengths,
     )
     check_bounds(cohort)
-    notes = (*strange_units(main.table, settings, readings), *without_end(cohort, settings))
+    notes = (*strange_units(main.table, settings, readings, losses.found), *without_end(cohort, settings))
     return Extraction(cohort, len(stay_id), dropped, engine.facts(), losses, notes)
 
 

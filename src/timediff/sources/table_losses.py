@@ -14,7 +14,7 @@ from timediff.sources.table_settings import GRID, TableFeature, TableSettings
 from timediff.sources.units import suspicions
 
 NOTHING, READ, UNPARSED, LIMITED = range(4)
-FEW_STRANGE = 3  # values that look like another unit are not worth a word
+FEW_STRANGE, RARE_STRANGE = 3, 0.005  # values that look like another unit, and of all, are not worth a word
 NO_END = 0.1  # of the stays without a measurement in the last tenth of the grid are
 
 
@@ -72,7 +72,9 @@ def count_losses(settings: TableSettings, names: Sequence[str], read: Any, timed
     return Losses(found, lost, (AFTER_GRID,) if settings.cut else ())
 
 
-def strange_units(main: Any, settings: TableSettings, readings: Mapping[str, Reading]) -> list[str]:
+def strange_units(
+    main: Any, settings: TableSettings, readings: Mapping[str, Reading], measured: Mapping[str, int]
+) -> list[str]:
     """Features some of whose values look like another unit than theirs."""
     suspected = {
         f"{entry.name}\0{one.other}": (entry, one)
@@ -88,7 +90,7 @@ def strange_units(main: Any, settings: TableSettings, readings: Mapping[str, Rea
     found = []
     for key, count in counted(main, strange).items():
         entry, one = suspected[key]
-        if count >= FEW_STRANGE:
+        if count >= max(FEW_STRANGE, RARE_STRANGE * measured[entry.name]):
             stated = entry.unit or f"no unit stated, taken for {one.unit}"
             found.append(
                 f"feature {entry.name!r} ({stated}): {many(count, 'value')} that would be likelier in {one.other}; "
