@@ -41,14 +41,18 @@ def infer(
     shown: ShowValues = False,
 ) -> None:
     """Infer settings from any tables: columns, kinds, units, classes, the grid."""
+    from contextlib import nullcontext
+
     from timediff.cli.console import bar, say
     from timediff.runtime.cell_values import show_values
     from timediff.runtime.files import new_file, require_new
+    from timediff.runtime.progress import silent
     from timediff.sources.infer import infer as look
 
     if out is not None:
         require_new(out)
-    with show_values(shown), bar("looking at the tables") as progress:
+    shows = bar("looking at the tables") if out is not None else nullcontext(silent)  # the settings alone, to redirect
+    with show_values(shown), shows as progress:
         found = look(
             *tables, static=static or (), label=label, stay=stay, time=time, patient=patient, variable=variable,
             value=value, step=step, steps=steps, time_unit=time_unit, date_order=date_order, progress=progress,

@@ -38,11 +38,13 @@ def grid_of(main: Opened, settings: TableSettings, chosen: Mapping[str, Any]) ->
         first = ibis.window(group_by="stay")
         times = times.mutate(at=times["at"] - times["at"].min().over(first))
     times = times.filter(times["at"] >= 0)
-    found = times.agg(most=times["at"].quantile(REACHED), longest=times["at"].max()).to_pyarrow().to_pylist()[0]
-    if found["longest"] is None:
+    stepped = times.mutate(step=times["at"] // width).group_by("step")
+    counted = columns(stepped.agg(n=lambda t: t.count()).order_by("step"))
+    if len(counted["step"]) == 0:
         what = f"column {settings.time!r} has no time that could be read ({settings.time_unit}); set time_unit"
         raise Problems(main.name, [what])
-    most, longest = (int(found[key] // width) + 1 for key in ("most", "longest"))
+    inside = np.cumsum(counted["n"]) / counted["n"].sum()
+    most, longest = int(counted["step"][np.argmax(inside >= REACHED)]) + 1, int(counted["step"][-1]) + 1
     steps = min(longest if longest <= ALL * most else most, MOST_STEPS)
     notes = []
     if longest > steps:
