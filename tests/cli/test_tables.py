@@ -56,14 +56,20 @@ def test_fifty_columns_need_no_fifty_blocks(run: Run, tmp_path: Path) -> None:
     assert "lab_47" in out
     assert "survival" not in out  # what else the outcomes' file has is no feature
     assert "Yes" not in out
-    again = run("infer", tmp_path / "t.csv", "--label", label)
-    assert again[1] == (tmp_path / "schema.toml").read_text()
     assert run("infer", tmp_path / "t.csv", "--out", tmp_path / "schema.toml")[0] == 2
     found = run("extract", "table", tmp_path / "t.csv", tmp_path / "out", "--config", tmp_path / "schema.toml")
     assert found[0] == 0, found
     cohort = read_cohort(tmp_path / "out")
     assert len(cohort.schema.temporal) == 48
     assert cohort.label.tolist() == [0, 1]
+
+
+def test_without_a_file_to_write_the_settings_alone_are_printed(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("stay_id,t,hr\n1,0,60\n1,1,61\n")
+    code, out, err = run("infer", tmp_path / "t.csv")
+    assert (code, err) == (0, "")
+    assert run("infer", tmp_path / "t.csv", "--out", tmp_path / "t.toml")[0] == 0
+    assert out == (tmp_path / "t.toml").read_text()
 
 
 @pytest.mark.parametrize(
