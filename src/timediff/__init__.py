@@ -26,11 +26,14 @@ __all__ = [
     "audit_to",
     "check",
     "compare",
+    "describe",
     "dossier",
     "evaluate",
     "evaluate_to",
     "export",
+    "extract",
     "generator",
+    "infer",
     "load",
     "marginals",
     "read_cohort",
@@ -50,6 +53,9 @@ _HOMES = {
     "Settings": "timediff.generators.timediff.settings",
     "resolve": "timediff.settings.resolve",
     "simulate": "timediff.sources.simulated",
+    "extract": "timediff.sources.extract",
+    "infer": "timediff.sources.infer",
+    "describe": "timediff.report.cohort_summary",
     "write_raw": "timediff.sources.raw",
     "Generator": "timediff.generators.base",
     "TimeDiff": "timediff.generators.timediff.generator",
@@ -95,8 +101,11 @@ if TYPE_CHECKING:
     from timediff.generators.streaming import sample_to
     from timediff.generators.timediff.generator import TimeDiff
     from timediff.generators.timediff.settings import TimeDiffSettings as Settings
+    from timediff.report.cohort_summary import describe
     from timediff.report.comparison_page import write_comparison
     from timediff.settings.resolve import resolve
+    from timediff.sources.extract import extract
+    from timediff.sources.infer import infer
     from timediff.sources.raw import write_raw
     from timediff.sources.simulated import simulate
 

@@ -260,6 +260,8 @@ def test_an_interval_a_tenth_above_the_floor_rules_no_leak_out(high: float, grad
 def test_near_copies_can_hide_among_a_twentieth(high: float, grade: str) -> None:
     exact, near = no_copies()
     assert exposes([exact, replace(near, floor_high=high)]).grade == grade
+
+
 def test_other_real_stays_to_train_on_widen_the_interval() -> None:
     def verdict(value: float, half: float, reach: float) -> Verdict:
         gap, *others = loss(value, value - half, value + half)

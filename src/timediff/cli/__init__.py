@@ -4,5 +4,6 @@ from timediff.cli.auditing import audit
 from timediff.cli.commands import app, main
 from timediff.cli.comparison import compare
 from timediff.cli.documents import dossier
+from timediff.cli.inferring import infer
 
-__all__ = ["app", "audit", "compare", "dossier", "main"]
+__all__ = ["app", "audit", "compare", "dossier", "infer", "main"]

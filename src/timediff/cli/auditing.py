@@ -46,7 +46,7 @@ def audit(
 
     Exit code 3: all was written, and an attack succeeded.
     """
-    from timediff.cli.console import bar, say, waiting
+    from timediff.cli.console import bar, say, shortened, waiting
     from timediff.errors import Stopped
     from timediff.runtime.files import require_new
     from timediff.settings.resolve import parse_assignment
@@ -63,8 +63,7 @@ def audit(
         settings.check()
 
         def read(path: Path) -> Cohort:
-            cohort = read_cohort(path)
-            return cohort if horizon is None else cohort.horizon(horizon)
+            return shortened(read_cohort(path), horizon, path)
 
         seen, unseen = read(train), read(held_out)
         cohort = None if synthetic is None else read(synthetic)

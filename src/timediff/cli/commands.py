@@ -171,14 +171,17 @@ def extract(
         bool, typer.Option("--as-published", help="As the paper's authors did it, with --extended the supplement too.")
     ] = False,
     print_config: Annotated[bool, typer.Option("--print-config", help="Show the source's own settings.")] = False,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Write also where more than 5 % of the measurements are lost.")
+    ] = False,
     shown: ShowValues = False,
 ) -> None:
     """Raw tables → a cohort, from files, DuckDB, PostgreSQL or Spark."""
     from timediff.cli.console import bar, say
     from timediff.errors import TimeDiffError
     from timediff.runtime.cell_values import show_values
-    from timediff.runtime.files import require_new
     from timediff.settings.resolve import parse_assignment
+    from timediff.sources.extract import extract as read
     from timediff.sources.registry import source as lookup
 
     kind = lookup(name)
@@ -187,15 +190,14 @@ def extract(
         return
     if source is None or out is None:
         raise TimeDiffError(f"expected timediff extract {name} SOURCE OUT, or --print-config.")
-    require_new(out)
-    changes = dict(parse_assignment(text) for text in assignments or [])
-    changes |= {"extended": True} if extended else {}
-    settings = kind.resolve(config, changes, as_published=as_published)
+    changes = dict(parse_assignment(text) for text in assignments or []) | ({"extended": True} if extended else {})
     with show_values(shown), bar(f"extracting {name}") as progress:
-        extraction = kind.extract(source, settings, progress)
-        extraction.write(out, kind.to_toml(settings))
-    for rule, count in extraction.dropped.items():
-        say(f"{count:,} stays dropped: {rule}")
+        extraction = read(
+            name, source, out, config=config, changes=changes, as_published=as_published, accept_loss=accept_loss,
+            progress=progress,
+        )  # fmt: skip
+    for line in extraction.lines():
+        say(line)
     say(f"{out}: {len(extraction.cohort):,} of {extraction.found:,} stays. Next: timediff describe {out}")
 
 
@@ -255,6 +257,8 @@ def describe(
         for step in extraction.rows():
             rules.add_row(*map(Text, step))
         console.print(rules)
+        for line in extraction.losses():
+            say(line)
     if html is not None:
         from timediff.report.cohort_page import write_cohort_page
 
@@ -345,7 +349,7 @@ def fit(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, show the settings, and stop.")] = False,
 ) -> None:
     """Train on a cohort; Ctrl-C saves, and --resume goes on."""
-    from timediff.cli.console import bar, say, waiting
+    from timediff.cli.console import bar, say, shortened, waiting
     from timediff.errors import Stopped, TimeDiffError
     from timediff.generators.registry import GENERATORS, choose
     from timediff.runtime.files import require_new
@@ -371,8 +375,7 @@ def fit(
                 )
             name, settings = found.generator, resolve(found.settings, config, given)
         model = GENERATORS(name)(settings=settings)
-        cohort = read_cohort(train)
-        cohort = cohort if horizon is None else cohort.horizon(horizon)
+        cohort = shortened(read_cohort(train), horizon, train)
         plan = model.plan(cohort)
     if dry_run:
         say("".join(f"# {name}: {value:,}\n" for name, value in plan.items()) + model.settings.to_toml().strip())
@@ -477,7 +480,7 @@ def evaluate(
 
     Exit code 3: all was written, and a cohort shows signs of a leak (copies of training stays, or a successful attack).
     """
-    from timediff.cli.console import bar, console, say, waiting
+    from timediff.cli.console import bar, console, say, shortened, waiting
     from timediff.errors import Stopped
     from timediff.report.page import require_plotly
     from timediff.runtime.files import require_new
@@ -508,8 +511,7 @@ def evaluate(
         require_names(given)
 
         def read(path: Path) -> Cohort:
-            cohort = read_cohort(path)
-            return cohort if horizon is None else cohort.horizon(horizon)
+            return shortened(read_cohort(path), horizon, path)
 
         seen, unseen = read(train), read(test)
         cohorts = {name: [read(path) for path in paths] for name, paths in given.items()}

@@ -64,7 +64,7 @@ def compare(
 
     Exit code 1: all else was written, and a training failed. 3: none failed, and a cohort shows signs of a leak.
     """
-    from timediff.cli.console import bars, console, say, waiting
+    from timediff.cli.console import bars, console, say, shortened, waiting
     from timediff.report.page import require_plotly
 
     require_plotly()
@@ -90,8 +90,7 @@ def compare(
         settings.check()
 
         def read(path: Path) -> Cohort:
-            cohort = read_cohort(path)
-            return cohort if horizon is None else cohort.horizon(horizon)
+            return shortened(read_cohort(path), horizon, path)
 
         comparison = Comparison.of(
             read(train), read(test), out, rows, seeds=seeds, stays=n, settings=settings, jobs=jobs, resume=resume

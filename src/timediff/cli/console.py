@@ -3,6 +3,8 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
@@ -12,6 +14,9 @@ from rich.progress import Progress as Bars
 from timediff.runtime import devices
 from timediff.runtime.progress import Progress, Watch
 
+if TYPE_CHECKING:
+    from timediff.data.cohort import Cohort
+
 console = Console(highlight=False, quiet=devices.rank() > 0)  # of many processes only the first speaks
 errors = Console(stderr=True, highlight=False)
 QUIET_SECONDS = 10  # between two lines of a log
@@ -19,6 +24,16 @@ QUIET_SECONDS = 10  # between two lines of a log
 
 def say(line: str) -> None:
     console.print(line, markup=False, soft_wrap=True)
+
+
+def shortened(cohort: "Cohort", horizon: int | None, path: Path) -> "Cohort":
+    """The first steps of the stays that have so many, and how many stays do not."""
+    if horizon is None:
+        return cohort
+    kept = cohort.horizon(horizon)
+    if dropped := len(cohort) - len(kept):
+        say(f"{path}: --horizon {horizon} drops {dropped:,} of {len(cohort):,} stays, which are shorter")
+    return kept
 
 
 @contextmanager

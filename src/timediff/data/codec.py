@@ -263,9 +263,11 @@ def require_equal_lengths(cohort: Cohort) -> None:
     if cohort.length is None:
         return
     shortest, longest = int(cohort.length.min()), int(cohort.length.max())
+    whole = int((cohort.length == longest).sum())
     raise TimeDiffError(
         f"the stays have different lengths ({shortest} to {longest} steps), and a model learns one length for now: "
-        f"add --horizon N, such as --horizon {shortest}, to keep each stay's first N steps."
+        f"add --horizon N to keep each stay's first N steps. Stays that are shorter are dropped: with --horizon "
+        f"{shortest} none of {len(cohort):,}, with --horizon {longest} all but {whole:,}."
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -154,6 +155,18 @@ class Cohort:
             plain = array.astype(str) if array.dtype == object else np.ascontiguousarray(array)
             state.update(plain.tobytes())
         return state.hexdigest()
+
+    @staticmethod
+    def from_frames(series: Any, static: Any = None, schema: Any = None, **options: Any) -> "Cohort":
+        """A cohort from data frames of pandas, Polars, PyArrow or DuckDB: a table of measurements, long or wide, and
+        tables with a row a stay or a patient.
+
+        `schema` is a Schema, or settings that `timediff infer` wrote (or their path); without one it is inferred and
+        shown. `label="died"` names the outcome; stay, time, patient, variable, value, step, steps, time_unit and
+        date_order need no guess when they are given. `accept_loss=True` accepts that more than 5 % of the measurements
+        are lost; `show` is what shows (print), or None.
+        """
+        return frames.from_frames(series, static, schema, options)
 
     @staticmethod
     def from_tables(schema: Schema, series: pa.Table, static: pa.Table | None, where: str = "cohort") -> "Cohort":

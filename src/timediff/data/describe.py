@@ -67,6 +67,12 @@ class Extracted:
     dropped: dict[str, int]  # by rule, in the order they were applied
     kept: int
     facts: dict[str, str]  # engine, versions, hashes
+    measurements: int = 0  # found, where a source counts them
+    lost: dict[str, int] = field(default_factory=dict)  # of them, by reason
+
+    def losses(self) -> list[str]:
+        """A line a reason for which measurements were lost."""
+        return [f"{count:,} of {self.measurements:,} measurements {reason}" for reason, count in self.lost.items()]
 
     def rows(self) -> list[tuple[str, str]]:
         """The way from all stays to those of the cohort, a line a rule."""
@@ -84,8 +90,13 @@ def read_extraction(folder: Path) -> Extracted | None:
         raise Unreadable(f"{path} is not what an extraction writes: expected a table.")
     counts = {"stays_found": int, "stays_dropped": dict[str, int], "stays": int}
     found, dropped, kept = (value_of(kind, table.get(key), str(path), key) for key, kind in counts.items())
-    facts = {key: str(value) for key, value in table.items() if key not in {*counts, "format", "features"}}
-    return Extracted(found, dropped, kept, facts)
+    no_facts = {*counts, "format", "features", "measurements", "notes"}
+    facts = {key: str(value) for key, value in table.items() if key not in no_facts}
+    measured = table.get("measurements", {"found": 0, "lost": {}})
+    if not isinstance(measured, dict):
+        raise Unreadable(f"{path} is not what an extraction writes: measurements is no table.")
+    lost = value_of(dict[str, int], measured.get("lost"), str(path), "measurements.lost")
+    return Extracted(found, dropped, kept, facts, value_of(int, measured.get("found"), str(path), "found"), lost)
 
 
 def statistics(cohort: Cohort, fewest: int = 0) -> dict[str, str]:

@@ -1,6 +1,7 @@
-"""A cohort as the tables that people compute with: Arrow, pandas or Polars; classes by name."""
+"""A cohort as the tables that people compute with, and from them: Arrow, pandas, Polars, DuckDB; classes by name."""
 
 import difflib
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,62 @@ class Frames(NamedTuple):
 
     series: Any  # a row a stay and step: stay_id, step, temporal features
     static: Any  # a row a stay: stay_id, static features, length where stays have different ones
+
+
+def is_frame(given: object) -> bool:
+    """Whether something is a table in memory: it speaks Arrow, or the interchange protocol of data frames."""
+    return isinstance(given, pa.Table | pa.RecordBatch) or any(
+        hasattr(given, way) for way in ("__arrow_c_stream__", "__dataframe__", "to_pyarrow")
+    )
+
+
+def to_arrow(frame: Any) -> pa.Table:
+    """Any data frame as an Arrow table; an index that has a name is a column of it."""
+    try:
+        if isinstance(frame, pa.Table):
+            return frame
+        if isinstance(frame, pa.RecordBatch):
+            return pa.Table.from_batches([frame])
+        if hasattr(frame, "__arrow_c_stream__"):
+            return pa.table(frame)
+        if hasattr(frame, "to_pyarrow"):
+            return frame.to_pyarrow()
+        if hasattr(frame, "__dataframe__"):
+            from pyarrow.interchange import from_dataframe
+
+            return from_dataframe(frame)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        column = getattr(error, "args", ("",))[-1]
+        named = column if isinstance(column, str) and column.startswith("Conversion failed for column") else ""
+        where = named.partition(" with type")[0].removeprefix("Conversion failed for column ")
+        raise TimeDiffError(
+            f"the data frame has {f'a column {where!r}' if where else 'a column'} that Arrow cannot hold, such as one "
+            "of texts and numbers together: bring each column to one type."
+        ) from error
+    raise TimeDiffError(
+        f"given {type(frame).__name__}; expected a data frame of pandas, Polars, PyArrow or DuckDB, or anything else "
+        "that has __arrow_c_stream__ or __dataframe__."
+    )
+
+
+def from_frames(series: Any, static: Any, schema: Any, options: Any) -> "Cohort":
+    """A cohort from data frames. Those that have its layout and a schema are read as they are; others are extracted."""
+    from timediff.data.cohort import Cohort
+
+    if isinstance(schema, Schema) and not isinstance(static, list | tuple):
+        tables = to_arrow(series), None if static is None else to_arrow(static)
+        if {"stay_id", "step"} <= set(tables[0].column_names):
+            return Cohort.from_tables(schema, _without_index(tables[0]), _without_index(tables[1]), "frames")
+    # By its place, as registries do: data/ knows no sources.
+    cohort: Cohort = import_module("timediff.sources.frames").extracted(series, static, schema, **options)
+    return cohort
+
+
+def _without_index(table: Any) -> Any:
+    """Without the nameless index that pandas keeps."""
+    if table is None:
+        return None
+    return table.select([name for name in table.column_names if not name.startswith("__index_level_")])
 
 
 def to_frames(cohort: "Cohort") -> Frames:

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from timediff.errors import listed
 from timediff.runtime.cell_values import shown
 
+NOT_UTF8 = "text that is not UTF-8"
 LONGEST = 300  # characters of a driver's own words, where values are shown
 MODULES = ("duckdb", "_duckdb", "psycopg", "pyspark", "py4j", "ibis", "pyarrow")
 KINDS = {
     "a value that is not of its type": "converting|not convert|cast_invalid|invalid input syntax|conversion error",
     "a line with more or fewer columns than the first": "expected number of columns|malformed_record",
-    "text that is not UTF-8": "invalid unicode|not utf-?8|invalid byte sequence",
+    NOT_UTF8: "invalid unicode|not utf-?8|invalid byte sequence",
     "a quotation mark that is not closed": "quote",
     "a line that is too long": "maximum line size|exceeds maximum",
     "a number that is too large": "out of range|overflow",

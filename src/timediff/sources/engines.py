@@ -101,6 +101,7 @@ class Files(Engine):
     def __init__(self, folder: Path, duckdb: DuckDB) -> None:
         super().__init__(duckdb.backend)
         self.folder, self.duckdb, self.read = folder, duckdb, []  # type: tuple[Path, DuckDB, list[Path]]
+        self.hashes: list[str] = []  # of tables in memory
         self.names = duckdb.names
 
     @property
@@ -111,7 +112,7 @@ class Files(Engine):
         return self.duckdb.version
 
     def fingerprint(self) -> str:
-        state = hashlib.sha256()
+        state = hashlib.sha256("\n".join(self.hashes).encode())
         for path in sorted(set(self.read)):
             size = path.stat().st_size
             state.update(f"{path.name} {size}".encode())

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from timediff.data.describe import describe
 from timediff.errors import Problems, TimeDiffError
 from timediff.runtime.files import new_folder
 
+if TYPE_CHECKING:
+    from timediff.sources.losses import Losses
+
 
 @dataclass(frozen=True)
 class Extraction:
@@ -23,6 +26,17 @@ class Extraction:
     found: int  # stays before any rule
     dropped: Mapping[str, int]  # by rule, in the order they are applied
     facts: Mapping[str, str] = field(default_factory=dict)  # engine, its version, a hash of the source
+    losses: "Losses | None" = None  # of measurements, where a source counts them
+    notes: tuple[str, ...] = ()  # what a user should look at
+
+    def lines(self) -> Iterator[str]:
+        """What to tell a user: stays dropped, measurements lost, what to look at."""
+        for rule, count in self.dropped.items():
+            yield f"{count:,} stays dropped: {rule}"
+        if self.losses is not None:
+            yield from self.losses.lines()
+        for note in self.notes:
+            yield f"note: {note}"
 
     def write(self, path: Path, settings: str) -> None:
         """The cohort folder, with extraction.json in it."""
@@ -47,6 +61,8 @@ class Extraction:
             "stays_found": self.found,
             "stays_dropped": dict(self.dropped),
             "stays": len(self.cohort),
+            **({} if self.losses is None else {"measurements": self.losses.as_json()}),
+            **({"notes": list(self.notes)} if self.notes else {}),
             "features": features,
         }
         with new_folder(path) as folder:

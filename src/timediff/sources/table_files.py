@@ -44,13 +44,14 @@ def parquet_schema(path: Path) -> pa.Schema:
         raise Problems(path.name, [f"{path.name} is not a readable Parquet file; copy or make it again"]) from error
 
 
-def header_of(path: Path, separator: str = ",") -> list[str]:
+def header_of(path: Path, separator: str = ",", encoding: str = "utf-8") -> list[str]:
     """The column names of a file, as they are written."""
     if is_parquet(path):
         return list(parquet_schema(path).names)
     try:
         start = _start(path)
-        text = io.StringIO(start.decode("utf-8-sig", errors="replace"), newline="")
+        known = "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding
+        text = io.StringIO(start.decode(known, errors="replace"), newline="")
         names = [name.strip() for name in next(csv.reader(text, delimiter=separator), [])]
     except Damaged as error:
         raise Problems(path.name, [damage(path, error)]) from error
@@ -61,7 +62,8 @@ def header_of(path: Path, separator: str = ",") -> list[str]:
         raise Problems(path.name, [f"the first line has more than {LONGEST_HEADER:,} bytes; expected names of columns"])
     if bad := [number for number, name in enumerate(names, 1) if "\0" in name or "\ufffd" in name]:
         where = listed(bad)
-        raise Problems(path.name, [f"the name of column {where} is not a text in UTF-8; rename it in the first line"])
+        what = f"the name of column {where} is not a text in {encoding.upper()}; rename it in the first line"
+        raise Problems(path.name, [f"{what}, or set encoding to what the file is in, such as latin-1 or utf-16"])
     return names
 
 
