@@ -153,7 +153,7 @@ class AutoregressiveSettings(ProcessSettings):
 
     process: str = "autoregressive"
     units: int = 48  # of each class and value in the head
-    mixture: int = 6  # logistics that a value's distribution is a mixture of
+    mixture: int = 6  # Gaussians that a value's distribution is a mixture of
     lambda_: float = 1.0  # weight of the classes of steps beside the values; with 1 the loss is the likelihood
 
     def build(self, layout: "Layout", network: "BuildNetwork") -> "Process":

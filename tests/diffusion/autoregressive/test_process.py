@@ -8,7 +8,7 @@ from torch import Tensor
 
 from timediff.data.batch import Batch, Channel, Layout
 from timediff.diffusion import categorical
-from timediff.diffusion.autoregressive import logistics
+from timediff.diffusion.autoregressive import gaussians
 from timediff.diffusion.autoregressive.head import StepHead
 from timediff.diffusion.autoregressive.meanings import terms_of
 from timediff.diffusion.autoregressive.memory import Memory, last
@@ -81,7 +81,7 @@ def test_it_is_sampled_by_the_probabilities_that_are_trained(monkeypatch):
     """Each class and each value has, as it is drawn, the probability that the pass over whole stays gives it."""
     made = process()
     used: list[Tensor] = []
-    draw_class, draw_value = categorical.sample, logistics.sample
+    draw_class, draw_value = categorical.sample, gaussians.sample
 
     def recorded_class(log_p: Tensor, uniform: Tensor) -> Tensor:
         c = draw_class(log_p, uniform)
@@ -90,11 +90,11 @@ def test_it_is_sampled_by_the_probabilities_that_are_trained(monkeypatch):
 
     def recorded_value(output: Tensor, component: Tensor, place: Tensor) -> Tensor:
         z = draw_value(output, component, place)
-        used.append(-logistics.log_probability(output, z, z))
+        used.append(-gaussians.log_probability(output, z, z))
         return z
 
     monkeypatch.setattr(categorical, "sample", recorded_class)
-    monkeypatch.setattr(logistics, "sample", recorded_value)
+    monkeypatch.setattr(gaussians, "sample", recorded_value)
     with torch.no_grad():
         batch = sampled(made)
         head = made.step_head

@@ -9,7 +9,7 @@ from torch.nn.functional import silu
 
 from timediff.data.batch import Channel, OneHot
 from timediff.diffusion import categorical
-from timediff.diffusion.autoregressive import logistics
+from timediff.diffusion.autoregressive import gaussians
 from timediff.diffusion.autoregressive.meanings import Meanings, Term, terms_of
 
 WIDEST_START = 1.5  # normal scores: where the outer components of a mixture begin
@@ -27,7 +27,7 @@ class Sampled(NamedTuple):
 class StepHead(nn.Module):
     """p(first term) p(second | first) … of a step, from a start (…, width), in one pass (MADE: Germain et al. 2015).
 
-    A class has a softmax; a value has a mixture of logistics, of which the probability of all numbers that are decoded
+    A class has a softmax; a value has a mixture of Gaussians, of which the probability of all numbers that are decoded
     as that value counts. The units of a term see the start and the terms before it, and no others.
     """
 
@@ -103,7 +103,7 @@ class StepHead(nn.Module):
                 found.append(-log_p.gather(-1, c[..., i, None])[..., 0])
             else:
                 low, high = (intervals[..., i, :] - expected[..., i, None]).unbind(-1)
-                log_p = logistics.log_probability(output[..., : 3 * self.mixture], low, high)
+                log_p = gaussians.log_probability(output[..., : 3 * self.mixture], low, high)
                 found.append(-log_p * drawn[..., i])
         return torch.stack(found, dim=-1) if found else start.new_zeros((*start.shape[:-1], 0))
 
@@ -124,7 +124,7 @@ class StepHead(nn.Module):
                 units = units + seen[self.one_hot.offsets[i] + classes[i]]
                 continue
             component, place = uniform[:, count + 2 * i], uniform[:, count + 2 * i + 1]
-            drawn = expected[:, i] + logistics.sample(output[:, : 3 * self.mixture], component, place)
+            drawn = expected[:, i] + gaussians.sample(output[:, : 3 * self.mixture], component, place)
             at = self.meanings.class_at[i]
             own_class = None if at is None else classes[at]
             values[i] = self.meanings.value(i, own_class, drawn.clamp(-FURTHEST, FURTHEST), before[:, i])
