@@ -32,6 +32,7 @@ __all__ = [
     "load",
     "marginals",
     "read_cohort",
+    "reproduce",
     "resolve",
     "sample_to",
     "simulate",
@@ -67,6 +68,7 @@ _HOMES = {
     "write_comparison": "timediff.report.comparison_page",
     "check": "timediff.cli.check",
     "compare": "timediff.comparison.compare",
+    "reproduce": "timediff.reproduction.reproduce",
     "TimeDiffError": "timediff.errors",
 }
 
@@ -90,6 +92,7 @@ if TYPE_CHECKING:
     from timediff.generators.timediff.generator import TimeDiff
     from timediff.generators.timediff.settings import TimeDiffSettings as Settings
     from timediff.report.comparison_page import write_comparison
+    from timediff.reproduction.reproduce import reproduce
     from timediff.settings.resolve import resolve
     from timediff.sources.raw import write_raw
     from timediff.sources.simulated import simulate

@@ -1,0 +1,209 @@
+"""A study: which cells each experiment has on each data set, with which trainings, and how long they may take."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from timediff.comparison.rows import Planned, planned
+from timediff.data.cohort import Cohort, read_cohort
+from timediff.reproduction.budget import SCALES, START, Choice, Job, Machine, Scale, choose
+from timediff.reproduction.cells import Cell
+from timediff.reproduction.datasets import Kind
+from timediff.reproduction.experiments.base import Arm, Experiment
+from timediff.reproduction.fits import FIRST_SEED, Fit
+from timediff.reproduction.measures import MEASURES, seconds_of
+from timediff.reproduction.methods import (
+    ABLATION,
+    CDE,
+    FAST,
+    FULL_STEPS,
+    LAMBDAS,
+    REAL,
+    STATIC,
+    TIMEDIFF,
+    Method,
+    row_of,
+)
+from timediff.reproduction.places import Places
+from timediff.reproduction.preparation import SOME, Parts, Preparation, parts, split
+from timediff.runtime.worker import sentence
+
+LARGE = 10**8  # parameters of a network that is not built just to count them again
+FIRST, SECOND = (TIMEDIFF, STATIC, REAL), (FAST, *ABLATION, *LAMBDAS, CDE)
+
+
+@dataclass
+class DataSet:
+    """A data set that was extracted, or why it was not."""
+
+    preparation: Preparation
+    why: str = ""  # it cannot be read, or cannot be split
+    parts: Parts | None = None
+    sizes: dict[str, int] = field(default_factory=dict)  # stays of each part
+    digests: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> Kind:
+        return self.preparation.kind
+
+    @cached_property
+    def cohort(self) -> Cohort:
+        return read_cohort(self.preparation.cohort)
+
+    def split_at(self, stays: int | None) -> None:
+        """Writes training and test stays, at most so many together."""
+        try:
+            self.parts = parts(self.preparation, stays)
+        except Exception as error:
+            self.why = sentence(error)
+            return
+        for name in ("train", "test", "some"):
+            part = read_cohort(getattr(self.parts, name))
+            self.sizes[name], self.digests[name] = len(part), part.digest()
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One measure (empty: only the training) of one method on one data set, for one experiment."""
+
+    experiment: Experiment
+    arm: Arm
+    dataset: DataSet
+    method: Method
+    measure: str
+
+    @property
+    def name(self) -> str:
+        """What is the same for other experiments has the same name."""
+        return "/".join((self.dataset.kind.name, self.method.name, self.arm.part, self.measure))
+
+    @property
+    def training(self) -> str:
+        return self.name.rpartition("/")[0]
+
+    @property
+    def rank(self) -> int:
+        return 0 if self.method in FIRST else 1 if self.method in SECOND else 2
+
+
+@dataclass(frozen=True)
+class Study:
+    experiments: Sequence[Experiment]
+    datasets: Sequence[DataSet]
+    places: Places
+
+    def of(self, experiment: Experiment) -> list[DataSet]:
+        """The data sets that it runs on."""
+        own = [one for one in self.datasets if experiment.name in one.kind.only]
+        return own if experiment.own_data else [one for one in self.datasets if not one.kind.only]
+
+    @cached_property
+    def wanted(self) -> list[Wanted]:
+        """Everything, what matters most first: the paper's method, then data set by data set."""
+        found = list(self._wanted())
+        order = {one.kind.name: number for number, one in enumerate(self.datasets)}
+        return sorted(found, key=lambda one: (one.rank, order[one.dataset.kind.name]))
+
+    def _wanted(self) -> Iterator[Wanted]:
+        for experiment in self.experiments:
+            for arm in experiment.arms:
+                for dataset in self.of(experiment):
+                    if arm.records_only and dataset.kind.windows:
+                        continue
+                    methods = (*arm.methods, REAL) if experiment.real == "measured" else arm.methods
+                    for method in methods:
+                        for measure in arm.measures or ("",):
+                            yield Wanted(experiment, arm, dataset, method, measure)
+
+    def fits(self, one: Wanted, scale: Scale, at_once: int) -> tuple[Fit, ...]:
+        """Its trainings, which sample as many stays as any experiment asks for."""
+        dataset, kind, part = one.dataset, one.dataset.kind, one.arm.part
+        if one.method == REAL or dataset.parts is None:
+            return ()
+        most = max(
+            MEASURES[other.measure].synthetic if other.measure else 1
+            for other in self.wanted if other.training == one.training
+        )  # fmt: skip
+        row = row_of(one.method, kind, scale)
+        return tuple(
+            Fit(
+                kind.name, kind.title, one.method.title, row, FIRST_SEED + number, getattr(dataset.parts, part),
+                dataset.digests[part], most * dataset.sizes[part], self.places, at_once,
+            )
+            for number in range(scale.seeds)
+        )  # fmt: skip
+
+    def cell(self, one: Wanted, scale: Scale, at_once: int = 1) -> Cell | None:
+        """What is to be measured; None of a training that is only timed, and of a data set that cannot be had."""
+        dataset, kind, part = one.dataset, one.dataset.kind, one.arm.part
+        if not one.measure or dataset.parts is None or dataset.why:
+            return None
+        return Cell(
+            one.measure, kind.name, kind.title, one.method.title, getattr(dataset.parts, part), dataset.parts.test,
+            (dataset.digests[part], dataset.digests["test"]), dataset.sizes[part] * MEASURES[one.measure].synthetic,
+            self.fits(one, scale, at_once), scale.repetitions, kind.mir_threshold, self.places,
+        )  # fmt: skip
+
+    def choice(self, seconds: float, machine: Machine, jobs: int) -> Choice:
+        """What fits into so many seconds."""
+        costs = Costs(machine, jobs)
+        return choose({scale: [costs.job(one, scale) for one in self.wanted] for scale in SCALES}, seconds)
+
+
+class Costs:
+    """About how long things take, from the sizes of networks and data sets."""
+
+    def __init__(self, machine: Machine, jobs: int) -> None:
+        self.machine, self.jobs = machine, jobs
+        self._planned: dict[tuple[str, str], Planned] = {}
+        self._large: dict[str, Planned] = {}  # by preset
+
+    def job(self, one: Wanted, scale: Scale) -> Job:
+        if one.dataset.why:
+            return Job(one.name, 0.0)
+        stays = self._stays(one.dataset, scale)
+        train = round(stays * (1 - one.dataset.kind.test))
+        train = min(train, SOME) if one.arm.part == "some" else train
+        steps = one.dataset.cohort.schema.steps
+        own = seconds_of(one.measure, train, steps, scale.repetitions, self.machine.slower) if one.measure else 0.0
+        own *= scale.seeds if one.measure and one.method != REAL else 1
+        needs = () if one.method == REAL else ((one.training, scale.seeds * self._fit(one, scale, train) / self.jobs),)
+        return Job(one.name, own / self.jobs, needs)
+
+    def _stays(self, dataset: DataSet, scale: Scale) -> int:
+        return min(len(dataset.cohort), scale.stays or len(dataset.cohort))
+
+    def _fit(self, one: Wanted, scale: Scale, train: int) -> float:
+        found, settings = self._plan(one), row_of(one.method, one.dataset.kind, scale).settings
+        if found.refused or "parameters" not in found.sizes:
+            return START
+        steps, parameters = one.dataset.cohort.schema.steps, int(found.sizes["parameters"])
+        updates, an_update = settings.training.steps, int(found.sizes["stays an update"])
+        sampling = getattr(settings, "sampling", None)
+        calls = 1
+        if hasattr(sampling, "steps"):
+            calls = sampling.steps or getattr(getattr(settings, "diffusion", None), "steps", FULL_STEPS)
+        more = MEASURES[one.measure].synthetic if one.measure else 1
+        return self.machine.training(updates, parameters, an_update, steps) + self.machine.sampling(
+            calls, parameters, more * train, steps
+        )
+
+    def _plan(self, one: Wanted) -> Planned:
+        """What its network is like on that data set; the largest ones are built once."""
+        key = one.dataset.kind.name, one.method.name
+        if key not in self._planned:
+            if one.method.preset in self._large:
+                return self._large[one.method.preset]
+            row = row_of(one.method, one.dataset.kind, Scale())
+            found = planned(row, _training_part(one.dataset))
+            self._planned[key] = replace(found)
+            if found.sizes.get("parameters", 0) > LARGE:
+                self._large[one.method.preset] = found
+        return self._planned[key]
+
+
+def _training_part(dataset: DataSet) -> Cohort:
+    try:
+        return split(dataset.cohort, dataset.kind)[0]
+    except Exception:  # it is too small to be split, which is said elsewhere
+        return dataset.cohort
