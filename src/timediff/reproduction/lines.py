@@ -44,8 +44,8 @@ class Told:
                 yield Drawn(experiment.name, one.dataset.kind.title, one.method.title, figure)
 
     def _wanted(self, experiment: Experiment) -> list[Wanted]:
-        """In the order of data sets and methods, whatever the order in which they were done."""
-        return [one for one in self.study.wanted if one.experiment is experiment]
+        """In the order of the tables, whatever the order in which they were done."""
+        return [one for one in self.study.listed if one.experiment is experiment]
 
     def _outcome(self, one: Wanted) -> Outcome | None:
         cell = self.study.cell(one, self.scale)
@@ -99,7 +99,7 @@ class Told:
 
     def _statistics(self, experiment: Experiment, dataset: DataSet) -> Iterator[Line]:
         kind, table = dataset.kind, printed(experiment.published)
-        values = statistics(dataset) if dataset.preparation.done else dict.fromkeys(STATISTICS, math.nan)
+        values = statistics(dataset) if dataset.readable else dict.fromkeys(STATISTICS, math.nan)
         for name, value in values.items():
             beside = table.of("statistics", name, kind.paper)
             hole = dataset.why if math.isnan(value) else ""

@@ -31,7 +31,7 @@ from timediff.runtime.parsing import Unreadable, read_json
 from timediff.runtime.pool import carry_out_all, carry_out_here
 from timediff.runtime.progress import Say, Watch, silent, unheard, unwatched
 from timediff.runtime.stored import restored
-from timediff.runtime.worker import Ended
+from timediff.runtime.worker import Ended, sentence
 
 KEPT = "What is finished is kept, and --resume goes on from there"
 OUT_OF_BUDGET = "left out: the budget is too small for it"
@@ -142,7 +142,19 @@ class _Work:
                 "none of the data sets that were found is for these experiments: static needs the tables of MIMIC-IV."
             )
         self._run([task for task in tasks if not task.done])
-        return [DataSet(task, self.failures.get(task.name, "")) for task in tasks]
+        return [self._dataset(task) for task in tasks]
+
+    def _dataset(self, task: Preparation) -> DataSet:
+        found = DataSet(task)
+        try:
+            if task.done:
+                len(found.cohort)
+                return found
+            found.why = self.failures.get(task.name, OUT_OF_TIME)
+        except TimeDiffError as error:  # it was damaged since
+            found.why = self._without_place(sentence(error))
+        found.readable = False
+        return found
 
     def _plan(self, study: Study) -> Plan:
         from timediff import __version__
@@ -262,5 +274,5 @@ def _unlike(tasks: Iterable[Any]) -> list[Any]:
 
 def _source(one: DataSet) -> Source:
     kind = one.kind
-    stays = len(one.cohort) if one.preparation.done else None
+    stays = len(one.cohort) if one.readable else None
     return Source(kind.name, kind.title, kind.paper, kind.stand_in, stays, one.why)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from timediff.comparison.rows import Planned, planned
+from timediff.comparison.rows import Planned, Row, planned
 from timediff.data.cohort import Cohort, read_cohort
 from timediff.reproduction.budget import SCALES, START, Choice, Job, Machine, Scale, choose
 from timediff.reproduction.cells import Cell
@@ -38,6 +38,7 @@ class DataSet:
 
     preparation: Preparation
     why: str = ""  # it cannot be read, or cannot be split
+    readable: bool = True
     parts: Parts | None = None
     sizes: dict[str, int] = field(default_factory=dict)  # stays of each part
     digests: dict[str, str] = field(default_factory=dict)
@@ -91,6 +92,8 @@ class Study:
     experiments: Sequence[Experiment]
     datasets: Sequence[DataSet]
     places: Places
+    _rows: dict[tuple[str, str, Scale], Row] = field(default_factory=dict)
+    _most: dict[Scale, dict[str, int]] = field(default_factory=dict)  # stays to sample, by the key of a training
 
     def of(self, experiment: Experiment) -> list[DataSet]:
         """The data sets that it runs on."""
@@ -98,11 +101,15 @@ class Study:
         return own if experiment.own_data else [one for one in self.datasets if not one.kind.only]
 
     @cached_property
+    def listed(self) -> list[Wanted]:
+        """Everything, experiment by experiment, data set by data set."""
+        return list(self._wanted())
+
+    @cached_property
     def wanted(self) -> list[Wanted]:
         """Everything, what matters most first: the paper's method, then data set by data set."""
-        found = list(self._wanted())
         order = {one.kind.name: number for number, one in enumerate(self.datasets)}
-        return sorted(found, key=lambda one: (one.rank, order[one.dataset.kind.name]))
+        return sorted(self.listed, key=lambda one: (one.rank, order[one.dataset.kind.name]))
 
     def _wanted(self) -> Iterator[Wanted]:
         for experiment in self.experiments:
@@ -117,14 +124,25 @@ class Study:
 
     def fits(self, one: Wanted, scale: Scale, at_once: int) -> tuple[Fit, ...]:
         """Its trainings, which sample as many stays as any experiment asks for."""
+        if scale not in self._most:
+            most: dict[str, int] = {}
+            for other in self.listed:
+                for fit in self._fits(other, scale, 1):
+                    most[fit.key] = max(fit.stays, most.get(fit.key, 0))
+            self._most[scale] = most
+        found = self._fits(one, scale, at_once)
+        return tuple(replace(fit, stays=self._most[scale][fit.key]) for fit in found)
+
+    def _fits(self, one: Wanted, scale: Scale, at_once: int) -> tuple[Fit, ...]:
+        """The same for itself alone."""
         dataset, kind, part = one.dataset, one.dataset.kind, one.arm.part
-        if one.method == REAL or dataset.parts is None:
+        if one.method == REAL or dataset.parts is None or dataset.why:
             return ()
-        most = max(
-            MEASURES[other.measure].synthetic if other.measure else 1
-            for other in self.wanted if other.training == one.training
-        )  # fmt: skip
-        row = row_of(one.method, kind, scale)
+        most = MEASURES[one.measure].synthetic if one.measure else 1
+        which = kind.name, one.method.name, scale
+        if which not in self._rows:
+            self._rows[which] = row_of(one.method, kind, scale)
+        row = self._rows[which]
         return tuple(
             Fit(
                 kind.name, kind.title, one.method.title, row, FIRST_SEED + number, getattr(dataset.parts, part),
