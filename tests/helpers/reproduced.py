@@ -17,7 +17,7 @@ from timediff.reproduction.experiments.base import Arm, Experiment, Number
 from timediff.reproduction.experiments.tables import DATASETS
 from timediff.reproduction.methods import Method
 
-SMALL = {"training.steps": 60, "model.hidden": 4, "training.batch": 16, "training.checkpoint_every": 100}
+SMALL = {"training.steps": 6, "model.hidden": 4, "training.batch": 16, "training.checkpoint_every": 100}
 OURS = Method("timediff", "TimeDiff", "rcgan", SMALL)
 THEIRS = Method("rcgan", "RCGAN", "rcgan-published", SMALL)
 TRIED = Experiment(
@@ -31,7 +31,7 @@ VITALS = {"HR": 85, "O2Sat": 97, "Temp": 37, "SBP": 120, "MAP": 80, "DBP": 60, "
 
 
 def make_small(patched: pytest.MonkeyPatch) -> None:
-    """Only two data sets and a few small experiments are known, and stays are real from 40 on."""
+    """Only a few data sets and small experiments are known."""
     patched.setattr(datasets, "KINDS", KINDS)
     patched.setattr(registry, "EXPERIMENTS", {one.name: one for one in (DATASETS, TRIED, SHOWN)})
 
@@ -45,11 +45,11 @@ def write_data(folder: Path) -> Path:
     (folder / "timegan" / "stock_data.csv").write_text("\n".join(["Open,High,Low,Close,Adj_Close,Volume", *lines]))
     (folder / "challenge").mkdir()
     for patient in range(1, 261):
-        septic = int(rng.random() < 0.3)
+        septic, age, sex = int(rng.random() < 0.3), rng.integers(30, 90), patient % 2
         rows = ["|".join([*VITALS, "Age", "Gender", "ICULOS", "SepsisLabel"])]
         for hour in range(1, 25):
             values = [str(round(mean + rng.normal())) if rng.random() < 0.8 else "NaN" for mean in VITALS.values()]
-            rows.append("|".join([*values, "60", "1", str(hour), str(septic)]))
+            rows.append("|".join([*values, str(age), str(sex), str(hour), str(septic)]))
         (folder / "challenge" / f"p{patient:06d}.psv").write_text("\n".join(rows) + "\n")
     return folder
 
