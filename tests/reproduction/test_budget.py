@@ -43,7 +43,13 @@ def test_scales_only_shrink_and_say_what_they_cut() -> None:
         assert (after.stays or 10**9) <= (before.stays or 10**9)
         assert (after.sampling or 10**9) <= (before.sampling or 10**9)
     words = " ".join(SCALES[-1].cuts())
-    for told in ("0.10%", "1 training seed instead of 3", "1 repetition of each", "400 stays", "25 sampling steps"):
+    for told in (
+        "0.1 % of each",
+        "1 training seed instead of 3",
+        "1 repetition of each",
+        "400 stays",
+        "25 sampling steps",
+    ):
         assert told in words
 
 

@@ -115,7 +115,7 @@ def test_killed_at_any_task_and_resumed_the_numbers_are_the_same(
 ) -> None:
     out = tmp_path / "out"
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    for task in (3, 9):
+    for task in (3, 5):
         killed = subprocess.run([sys.executable, small.__file__, data, out, str(task)], env=environment, check=False)
         assert killed.returncode == -signal.SIGKILL
         assert not (out / "results.json").exists()

@@ -25,14 +25,15 @@ ABOUT = (
 OWN = "the paper's own"
 STAND_IN = "stands in for {paper}: {what}"
 NAMES = {"stocks": "Stocks", "energy": "Energy", "mimic3": "MIMIC-III", "mimic4": "MIMIC-IV", "eicu": "eICU"}
-HEADINGS = ("method", "number", "paper", "ours", "stays", "trained", "measured", "note")
+KEPT = ("number", "paper", "ours", "note")  # columns that stand also where they are empty
 VARIED = {"classifier": "repetitions", "cohort": "seeds"}
 WHOLE = ("stays", "features", "steps")
 PAGE_STYLE = """
 .stand-in { color: var(--care); font-weight: 600; }
 .rows td { white-space: nowrap; } .rows td:last-child { white-space: normal; text-align: left; min-width: 14rem; }
+.rows thead th:last-child { text-align: left; }
 .rows tbody th { white-space: nowrap; }
-.hole { color: var(--soft); }
+.sources td { text-align: left; } .sources th:not(:first-child) { text-align: left; }
 """
 
 
@@ -79,7 +80,7 @@ def _datasets(results: Reproduction) -> str:
         stays = "–" if one.stays is None else f"{one.stays:,}"
         said = f'<td class="absent">{html.escape(one.hole)}</td>' if one.hole else cell("")
         rows.append([header(html.escape(one.title)), f"<td{kind}>{html.escape(what)}</td>", cell(stays), said])
-    return section("Data sets", table(("data set", "what it is", "stays", "what is wrong"), rows, kind="rows"))
+    return section("Data sets", table(("data set", "what it is", "stays", "what is wrong"), rows, kind="sources"))
 
 
 def _experiment(experiment: Described, results: Reproduction, numbers: "count[int]") -> str:
@@ -108,23 +109,36 @@ def _by_dataset(lines: Sequence[Line]) -> Iterator[tuple[str, list[Line]]]:
 
 
 def _table(lines: Sequence[Line]) -> str:
-    rows = []
-    for line in lines:
-        method = " · ".join(filter(None, (line.method, line.arm, line.classifier))) or line.dataset
-        ours = '<td class="hole">–</td>' if line.hole else cell(_value(line))
-        rows.append(
-            [
-                header(html.escape(method)),
-                cell(html.escape(line.metric)),
-                cell(_published(line)),
-                ours,
-                cell(f"{line.n:,}" if line.n else "–"),
-                cell(_trained(line)),
-                cell("–" if math.isnan(line.seconds) else f"{line.seconds:,.0f} s"),
-                cell(html.escape(line.hole or line.note)),
-            ]
-        )
-    return table(HEADINGS, rows, kind="sortable rows")
+    """A row a number; columns in which nothing stands are left out, and rows without numbers are behind a line."""
+    shown = _rows(lines)
+    reasons = dict.fromkeys(line.hole for line in lines)
+    if len(reasons) == 1 and lines[0].hole and len(lines) > 1:
+        said = html.escape(f"{len(lines)} rows without a number of ours: {lines[0].hole}")
+        return f"<details><summary>{said}</summary>\n{shown}\n</details>"
+    return shown
+
+
+def _rows(lines: Sequence[Line]) -> str:
+    columns = {
+        "number": [html.escape(line.metric) for line in lines],
+        "paper": [_published(line) for line in lines],
+        "ours": ["–" if line.hole else _value(line) for line in lines],
+        "stays": [f"{line.n:,}" if line.n else "–" for line in lines],
+        "trained": [_trained(line) for line in lines],
+        "measured": ["–" if math.isnan(line.seconds) else f"{line.seconds:,.0f} s" for line in lines],
+        "note": [html.escape(line.hole or line.note) for line in lines],
+    }
+    names = [" · ".join(filter(None, (line.method, line.arm, line.classifier))) for line in lines]
+    heading = "method"
+    if not any(names):  # what is told of the data set itself
+        heading, names = "number", [line.metric for line in lines]
+        del columns["number"]
+    kept = {name: texts for name, texts in columns.items() if name in KEPT or {*texts} - {"–", ""}}
+    rows = [
+        [header(html.escape(name)), *(cell(texts[place]) for texts in kept.values())]
+        for place, name in enumerate(names)
+    ]
+    return table([heading, *kept], rows, kind="sortable rows")
 
 
 def _value(line: Line) -> str:

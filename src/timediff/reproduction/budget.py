@@ -30,7 +30,7 @@ class Scale:
         """What is not as without a budget, in words."""
         full, found = Scale(), []
         if self.updates < full.updates:
-            found.append(f"{self.updates:.2%} of each preset's updates, but at least {FEWEST_UPDATES}")
+            found.append(f"{100 * self.updates:g} % of each preset's updates, but at least {FEWEST_UPDATES}")
         if self.seeds < full.seeds:
             found.append(f"{self.seeds} training seed{'s' * (self.seeds > 1)} instead of {full.seeds}")
         if self.repetitions < full.repetitions:

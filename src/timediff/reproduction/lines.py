@@ -73,8 +73,8 @@ class Told:
 
     def _scored(self, line: Line, number: Number, score: Score, one: Wanted) -> Iterator[Line]:
         title = number.title if score.what == number.what else f"{number.title}, {score.what}"
-        several = not number.classifier and score.classifier
-        found = replace(line, metric=title, classifier=score.classifier if several else "", n=score.n, note=score.note)
+        several = "" if number.classifier else score.classifier or ""
+        found = replace(line, metric=title, classifier=several, n=score.n, note=score.note)
         if math.isnan(score.value):
             yield self._beside(replace(found, hole=score.note, note=""), number, one)
         else:
@@ -85,12 +85,12 @@ class Told:
                 found, method=REAL.title, value=score.floor, note=note, fit_seconds=math.nan, seconds=math.nan,
                 seeds=(), updates=None, full_updates=None, hardware="",
             )  # fmt: skip
-            yield replace(real, **_numbers(self._printed(one).of(number.metric, "real", one.dataset.kind.paper)))
+            yield _with(real, self._printed(one).of(number.metric, "real", one.dataset.kind.paper))
 
     def _times(self, one: Wanted) -> Iterator[Line]:
         line = self._line(one)
         found = self._printed(one).of("hours", one.method.name, one.dataset.kind.paper)
-        line = replace(line, metric="hours of training", **_numbers(found))
+        line = _with(replace(line, metric="hours of training"), found)
         if math.isnan(line.fit_seconds):
             hole, failed = self._hole(one)
             yield replace(line, hole=hole, failed=failed)
@@ -132,7 +132,7 @@ class Told:
     def _beside(self, line: Line, number: Number, one: Wanted) -> Line:
         """The line with the paper's number."""
         row = number.classifier.partition(",")[0].lower() if "," in number.classifier else one.arm.row(one.method)
-        return replace(line, **_numbers(self._printed(one).of(number.metric, row, one.dataset.kind.paper)))
+        return _with(line, self._printed(one).of(number.metric, row, one.dataset.kind.paper))
 
     def _printed(self, one: Wanted) -> Printed:
         return printed(one.experiment.published) if one.experiment.published else Printed("", (), {})
@@ -140,7 +140,7 @@ class Told:
     def _hole(self, one: Wanted) -> tuple[str, bool]:
         """Why a number is not there, and whether that is a failure."""
         if one.dataset.why:
-            return one.dataset.why, True
+            return one.dataset.why, not one.dataset.readable
         if one.name in self.left_out:
             return self.left_out[one.name], False
         for fit in self.study.fits(one, self.scale, 1):
@@ -181,5 +181,6 @@ def _sampling(fit: Fit) -> str:
     return f"sampled in {steps} of {full:,} steps" if sampler == "ancestral" and steps and full and steps < full else ""
 
 
-def _numbers(found: Published) -> dict[str, float]:
-    return {"published": found.value, "published_std": found.std}
+def _with(line: Line, found: Published) -> Line:
+    """The line with the paper's number."""
+    return replace(line, published=found.value, published_std=found.std)

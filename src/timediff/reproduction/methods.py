@@ -54,7 +54,8 @@ def row_of(method: Method, kind: Kind, scale: Scale) -> Row:
 
 def scaled(settings: Any, kind: Kind, scale: Scale) -> Any:
     """The settings with fewer updates and sampling steps, where they have any; other generators take none."""
-    training, sampling, codec = (getattr(settings, part, None) for part in ("training", "sampling", "codec"))
+    parts: list[Any] = [getattr(settings, part, None) for part in ("training", "sampling", "codec")]
+    training, sampling, codec = parts
     if training is not None and scale.updates < 1:
         fewest = min(FEWEST_UPDATES, training.steps)
         steps = max(fewest, round(training.steps * scale.updates))

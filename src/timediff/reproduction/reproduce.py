@@ -119,13 +119,17 @@ class _Work:
         self.found = [one for one in found if (set(one.kind.only) & names if one.kind.only else others)]
 
     def all(self) -> Reproduction:
-        study = Study(self.experiments, self._extracted(), self.places)
+        datasets = self._extracted()
+        used = [one for one in datasets if not one.why] if any(one.arms for one in self.experiments) else []
+        for dataset in used:
+            dataset.require_parts()
+            self.say(f"{dataset.kind.title}: {dataset.why}") if dataset.why else None
+        study = Study(self.experiments, datasets, self.places)
         plan = self._plan(study)
         write_atomically(self.places.plan, json.dumps(asdict(plan), indent=1))
-        for dataset in study.datasets:
-            if not dataset.why and any(experiment.told != "statistics" for experiment in self.experiments):
+        for dataset in used:
+            if not dataset.why:
                 dataset.split_at(plan.scale.stays)
-                self.say(f"{dataset.kind.title}: {dataset.why}") if dataset.why else None
         left_out = dict.fromkeys(plan.dropped, OUT_OF_BUDGET)
         left_out |= self._carried_out(study, plan, left_out)
         told = Told(study, plan.scale, self.failures, left_out)
@@ -159,7 +163,7 @@ class _Work:
     def _plan(self, study: Study) -> Plan:
         from timediff import __version__
 
-        data = {one.kind.name: one.preparation.folder.name for one in study.datasets if not one.why}
+        data = {one.kind.name: one.preparation.folder.name for one in study.datasets if one.readable}
         names = [one.name for one in self.experiments]
         asked = Plan(FORMAT, __version__, names, self.budget, data)
         if self.places.plan.is_file():

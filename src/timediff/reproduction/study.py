@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from timediff.comparison.rows import Planned, Row, planned
 from timediff.data.cohort import Cohort, read_cohort
+from timediff.errors import TimeDiffError
 from timediff.reproduction.budget import SCALES, START, Choice, Job, Machine, Scale, choose
 from timediff.reproduction.cells import Cell
 from timediff.reproduction.datasets import Kind
@@ -50,6 +52,13 @@ class DataSet:
     @cached_property
     def cohort(self) -> Cohort:
         return read_cohort(self.preparation.cohort)
+
+    def require_parts(self) -> None:
+        """Says why nothing can be trained and measured on it, where it is too small."""
+        try:
+            split(self.cohort, self.kind)
+        except TimeDiffError as error:
+            self.why = sentence(error)
 
     def split_at(self, stays: int | None) -> None:
         """Writes training and test stays, at most so many together."""
@@ -192,19 +201,18 @@ class Costs:
         return min(len(dataset.cohort), scale.stays or len(dataset.cohort))
 
     def _fit(self, one: Wanted, scale: Scale, train: int) -> float:
-        found, settings = self._plan(one), row_of(one.method, one.dataset.kind, scale).settings
+        found = self._plan(one)
+        settings: Any = row_of(one.method, one.dataset.kind, scale).settings
         if found.refused or "parameters" not in found.sizes:
             return START
         steps, parameters = one.dataset.cohort.schema.steps, int(found.sizes["parameters"])
-        updates, an_update = settings.training.steps, int(found.sizes["stays an update"])
-        sampling = getattr(settings, "sampling", None)
         calls = 1
-        if hasattr(sampling, "steps"):
-            calls = sampling.steps or getattr(getattr(settings, "diffusion", None), "steps", FULL_STEPS)
-        more = MEASURES[one.measure].synthetic if one.measure else 1
-        return self.machine.training(updates, parameters, an_update, steps) + self.machine.sampling(
-            calls, parameters, more * train, steps
-        )
+        if hasattr(settings.sampling, "steps"):
+            calls = settings.sampling.steps or getattr(settings.diffusion, "steps", None) or FULL_STEPS
+        stays = train * (MEASURES[one.measure].synthetic if one.measure else 1)
+        an_update = int(found.sizes["stays an update"])
+        training = self.machine.training(settings.training.steps, parameters, an_update, steps)
+        return training + self.machine.sampling(calls, parameters, stays, steps)
 
     def _plan(self, one: Wanted) -> Planned:
         """What its network is like on that data set; the largest ones are built once."""
@@ -212,16 +220,10 @@ class Costs:
         if key not in self._planned:
             if one.method.preset in self._large:
                 return self._large[one.method.preset]
-            row = row_of(one.method, one.dataset.kind, Scale())
-            found = planned(row, _training_part(one.dataset))
-            self._planned[key] = replace(found)
+            found = planned(
+                row_of(one.method, one.dataset.kind, Scale()), split(one.dataset.cohort, one.dataset.kind)[0]
+            )
+            self._planned[key] = found
             if found.sizes.get("parameters", 0) > LARGE:
                 self._large[one.method.preset] = found
         return self._planned[key]
-
-
-def _training_part(dataset: DataSet) -> Cohort:
-    try:
-        return split(dataset.cohort, dataset.kind)[0]
-    except Exception:  # it is too small to be split, which is said elsewhere
-        return dataset.cohort
