@@ -1,6 +1,8 @@
 """The paper's numbers, as they are printed."""
 
+import json
 import math
+from pathlib import Path
 
 import pytest
 
@@ -68,3 +70,12 @@ def test_experiments_are_known_by_name() -> None:
     assert len(chosen([])) == 14
     with pytest.raises(TimeDiffError, match="Did you mean privacy"):
         chosen(["privcy"])
+
+
+def test_what_the_benchmarks_cite_are_the_same_numbers() -> None:
+    cited = json.loads((Path(__file__).parents[2] / "benchmarks" / "cited" / "tian2024.json").read_text())
+    for metric in ("discriminative", "predictive"):
+        for dataset, rows in cited[metric].items():
+            for row, (value, std) in rows.items():
+                found = printed("scores").of(metric, row, dataset)
+                assert (found.value, found.std) == (value, std)
