@@ -1,5 +1,6 @@
 """Which trainings and cells there are, what they share, and in which order they are done."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -58,6 +59,8 @@ def test_a_training_samples_as_many_stays_as_anyone_asks_for() -> None:
         (fit,) = found.fits(wanted, ONE, 1)
         assert fit.stays == 9000
         assert found.cell(wanted, ONE).stays == 1000  # of which it sees the first
+    found = replace(found, dropped=frozenset(w.name for w in found.listed if w.measure == "tsrtr"), _most={})
+    assert found.fits(one(found, "scores", "timediff", "predictive"), ONE, 1)[0].stays == 1000
     alone = study("mimic3", only=("scores",), stays=1000)
     assert alone.fits(one(alone, "scores", "timediff", "predictive"), ONE, 1)[0].stays == 1000
 

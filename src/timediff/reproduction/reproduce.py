@@ -126,6 +126,7 @@ class _Work:
             self.say(f"{dataset.kind.title}: {dataset.why}") if dataset.why else None
         study = Study(self.experiments, datasets, self.places)
         plan = self._plan(study)
+        study = replace(study, dropped=frozenset(plan.dropped))
         write_atomically(self.places.plan, json.dumps(asdict(plan), indent=1))
         for dataset in used:
             if not dataset.why:

@@ -101,6 +101,7 @@ class Study:
     experiments: Sequence[Experiment]
     datasets: Sequence[DataSet]
     places: Places
+    dropped: frozenset[str] = frozenset()  # names of what the budget does not allow
     _rows: dict[tuple[str, str, Scale], Row] = field(default_factory=dict)
     _most: dict[Scale, dict[str, int]] = field(default_factory=dict)  # stays to sample, by the key of a training
 
@@ -136,11 +137,11 @@ class Study:
         if scale not in self._most:
             most: dict[str, int] = {}
             for other in self.listed:
-                for fit in self._fits(other, scale, 1):
+                for fit in () if other.name in self.dropped else self._fits(other, scale, 1):
                     most[fit.key] = max(fit.stays, most.get(fit.key, 0))
             self._most[scale] = most
         found = self._fits(one, scale, at_once)
-        return tuple(replace(fit, stays=self._most[scale][fit.key]) for fit in found)
+        return tuple(replace(fit, stays=self._most[scale].get(fit.key, fit.stays)) for fit in found)
 
     def _fits(self, one: Wanted, scale: Scale, at_once: int) -> tuple[Fit, ...]:
         """The same for itself alone."""
