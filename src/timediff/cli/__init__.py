@@ -3,6 +3,7 @@
 from timediff.cli.auditing import audit
 from timediff.cli.commands import app, main
 from timediff.cli.comparison import compare
+from timediff.cli.documents import dossier
 from timediff.cli.reproduction import reproduce
 
-__all__ = ["app", "audit", "compare", "main", "reproduce"]
+__all__ = ["app", "audit", "compare", "dossier", "main", "reproduce"]

@@ -33,9 +33,15 @@ def source(name: str) -> Source[Any]:
     except ModuleNotFoundError as error:
         if error.name not in ("ibis", "duckdb"):
             raise
-        raise TimeDiffError("this source needs Ibis and DuckDB: pip install 'timediff[extract]'.") from error
+        raise TimeDiffError("this source needs Ibis and DuckDB: pip install 'timediff-icu[extract]'.") from error
 
 
-def resolve(name: str, config: str | Path | None = None, changes: Mapping[str, object] | None = None) -> Any:
-    """A source's settings: its own or those of a file, then single ones by name."""
-    return source(name).resolve(config, changes)
+def resolve(
+    name: str,
+    config: str | Path | None = None,
+    changes: Mapping[str, object] | None = None,
+    *,
+    as_published: bool = False,
+) -> Any:
+    """A source's settings: its own, those of the paper's authors, or those of a file; then single ones by name."""
+    return source(name).resolve(config, changes, as_published=as_published)
