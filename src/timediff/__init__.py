@@ -37,6 +37,7 @@ __all__ = [
     "load",
     "marginals",
     "read_cohort",
+    "reproduce",
     "resolve",
     "sample_to",
     "simulate",
@@ -75,6 +76,7 @@ _HOMES = {
     "write_comparison": "timediff.report.comparison_page",
     "check": "timediff.cli.check",
     "compare": "timediff.comparison.compare",
+    "reproduce": "timediff.reproduction.reproduce",
     "About": "timediff.documents.about",
     "dossier": "timediff.documents.dossier",
     "TimeDiffError": "timediff.errors",
@@ -103,6 +105,7 @@ if TYPE_CHECKING:
     from timediff.generators.timediff.settings import TimeDiffSettings as Settings
     from timediff.report.cohort_summary import describe
     from timediff.report.comparison_page import write_comparison
+    from timediff.reproduction.reproduce import reproduce
     from timediff.settings.resolve import resolve
     from timediff.sources.extract import extract
     from timediff.sources.infer import infer
