@@ -23,6 +23,7 @@ __all__ = [
     "TimeDiffError",
     "audit",
     "audit_to",
+    "batches",
     "check",
     "compare",
     "evaluate",
@@ -42,6 +43,7 @@ __all__ = [
 _HOMES = {
     "Cohort": "timediff.data.cohort",
     "read_cohort": "timediff.data.cohort",
+    "batches": "timediff.data.batches",
     "Feature": "timediff.data.schema",
     "Schema": "timediff.data.schema",
     "Split": "timediff.data.schema",
@@ -75,6 +77,7 @@ _CALLED = {"Settings": "TimeDiffSettings"}  # there
 if TYPE_CHECKING:
     from timediff.cli.check import check
     from timediff.comparison.compare import compare
+    from timediff.data.batches import batches
     from timediff.data.cohort import Cohort, read_cohort
     from timediff.data.schema import Feature, Schema, Split
     from timediff.errors import TimeDiffError

@@ -477,7 +477,8 @@ def evaluate(
     from timediff.runtime.files import require_new
 
     given = _named_paths(synthetic)
-    require_new(out)
+    if not resume:
+        require_new(out)
     require_plotly()
     with waiting("reading the cohorts and loading PyTorch"):
         from timediff.data.cohort import Cohort, read_cohort
