@@ -111,9 +111,7 @@ def test_a_tracker_that_is_not_installed_is_named_before_anything_is_written(icu
             importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             settings = small_settings(**{"training.track": [name]})
-            with pytest.raises(
-                TimeDiffError, match=rf"'{name}', which is not installed: pip install 'timediff\[{name}"
-            ):
+            with pytest.raises(TimeDiffError, match=rf"'{name}', which is not installed: pip install"):
                 TimeDiff(settings=settings).fit(icu, seed=5, run=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

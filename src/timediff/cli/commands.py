@@ -203,7 +203,12 @@ def describe(
     ] = None,
     shown: ShowValues = False,
 ) -> None:
-    """Check a cohort and show what is in it and where it came from."""
+    """Show what is in a cohort and where it came from; or what a run, results, an audit or a comparison is."""
+    from timediff.cli.describing import described
+
+    if described(cohort, html):
+        return
+
     from rich.table import Table
     from rich.text import Text
 

@@ -106,6 +106,16 @@ class Audit:
     facts: Mapping[str, str]
     notes: Sequence[str] = ()
 
+    def __repr__(self) -> str:
+        from timediff.report.notebook import audit_lines
+
+        return "\n  ".join(audit_lines(self))
+
+    def _repr_html_(self) -> str:
+        from timediff.report.notebook import audit_html
+
+        return audit_html(self)
+
     def write(self, path: str | Path) -> None:
         """Writes the folder: audit.json, audit.html."""
         from timediff.report.audit_page import write_audit_page

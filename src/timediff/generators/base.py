@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from timediff import __version__
 from timediff.data.arrays import Floats
 from timediff.data.cohort import Cohort, concatenate
-from timediff.data.provenance import CohortProvenance
+from timediff.data.provenance import HASH, CohortProvenance
 from timediff.data.schema import Schema
 from timediff.errors import TimeDiffError
 from timediff.runtime.progress import Progress, Say, silent, unheard
@@ -117,6 +117,30 @@ class Generator(ABC):
     @abstractmethod
     def schema(self) -> Schema:
         """The schema of what it generates."""
+
+    def facts(self) -> dict[str, str]:
+        """What it is and what it was fitted to, without any stay's value."""
+        found = {"generator": self.name}
+        try:
+            schema = self.schema
+        except TimeDiffError:
+            return found | {"state": "not fitted yet"}
+        made = [(scope, len(many)) for scope, many in (("temporal", schema.temporal), ("static", schema.static))]
+        features = ", ".join(f"{count:,} {scope}" for scope, count in made)
+        return found | {
+            "state": "fitted",
+            "trained on": (self.trained_on or "a cohort that is not known")[:HASH],
+            "generates": f"stays of {schema.steps:,} steps of {schema.step}; features: {features}",
+            "run": self.identity[:HASH],
+        }
+
+    def __repr__(self) -> str:
+        return "\n  ".join([f"{type(self).__name__}:", *(f"{name}: {value}" for name, value in self.facts().items())])
+
+    def _repr_html_(self) -> str:
+        from timediff.report.notebook import facts_html
+
+        return facts_html(type(self).__name__, self.facts())
 
     @property
     def history(self) -> list[dict[str, float]]:

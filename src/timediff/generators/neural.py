@@ -35,6 +35,7 @@ from timediff.settings.training import ComputeSettings
 from timediff.training.objective import Objective
 
 DOCS = "docs/extending.md"
+NO_LOSSES = ("step", "lr", "stays_per_second")  # of the history
 
 S = TypeVar("S", bound=NeuralSettings)
 
@@ -80,6 +81,16 @@ class NeuralGenerator(Generator, Generic[S]):
         if self._fitted is None:
             raise TimeDiffError("this generator is not fitted yet: call fit first, or load a run.")
         return self._fitted
+
+    def facts(self) -> dict[str, str]:
+        found = super().facts()
+        if self._fitted is None:
+            return found
+        found["parameters"] = f"{sum(one.numel() for one in self.fitted.network.parameters()):,}"
+        found["training seed"] = str(self.fitted.seed)
+        last = self.history[-1] if self.history else {}
+        losses = [f"{name.replace('_', ' ')} {last[name]:.4g}" for name in last if name not in NO_LOSSES]
+        return found | ({"last losses": f"{', '.join(losses)} after {last['step']:,} updates"} if losses else {})
 
     @property
     def codec(self) -> Codec:

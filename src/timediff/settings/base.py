@@ -22,6 +22,20 @@ class GeneratorSettings:
         if found := self.problems():
             raise Problems("settings", found)
 
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = GeneratorSettings.__repr__  # type: ignore[method-assign]  # before a dataclass writes its own
+
+    def __repr__(self) -> str:
+        """As the TOML file that it could be read from."""
+        return "\n  ".join([f"{type(self).__name__}:", *self.to_toml().splitlines()])
+
+    def _repr_html_(self) -> str:
+        from timediff.report.notebook import facts_html
+
+        return facts_html(type(self).__name__, typed.flat(self))
+
     def problems(self) -> list[str]:
         """What is out of range or does not go together."""
         return []
