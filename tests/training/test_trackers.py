@@ -1,7 +1,7 @@
 """Experiment trackers: what they are told through Accelerate, and that none can end a training."""
 
 import importlib.machinery
-import importlib.metadata
+import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,14 +105,28 @@ def test_a_tracker_that_fails_costs_no_model(icu: Cohort, told: Told, monkeypatc
     assert len(list(of(told, "wandb.log"))) == len(model.history) == 6
 
 
-def test_a_tracker_that_is_not_installed_is_named_before_anything_is_written(icu: Cohort, tmp_path: Path) -> None:
-    for name in ("wandb", "mlflow"):
-        try:
-            importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            settings = small_settings(**{"training.track": [name]})
-            with pytest.raises(TimeDiffError, match=rf"'{name}', which is not installed: pip install"):
-                TimeDiff(settings=settings).fit(icu, seed=5, run=tmp_path / "run")
+def test_a_tracker_that_cannot_begin_is_named_without_its_address(
+    icu: Cohort, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: object) -> None:
+        raise PermissionError("https://me:secret@tracker.example")
+
+    monkeypatch.setattr(sys.modules["wandb"], "init", refuse)
+    with pytest.raises(TimeDiffError, match=r"wandb could not begin \(PermissionError\): set it up") as caught:
+        TimeDiff(settings=small_settings(**{"training.track": ["wandb"]})).fit(icu, seed=5, run=tmp_path / "run")
+    assert "secret" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["wandb", "mlflow"])
+def test_a_tracker_that_is_not_installed_is_named_before_anything_is_written(
+    name: str, icu: Cohort, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda package: None if package == name else object())
+    settings = small_settings(**{"training.track": [name]})
+    with pytest.raises(TimeDiffError, match=f"'{name}', which is not installed: pip install 'timediff.{name}"):
+        TimeDiff(settings=settings).fit(icu, seed=5, run=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

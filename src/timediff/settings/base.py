@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from textwrap import indent
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from timediff.errors import Problems
@@ -29,7 +30,7 @@ class GeneratorSettings:
 
     def __repr__(self) -> str:
         """As the TOML file that it could be read from."""
-        return "\n  ".join([f"{type(self).__name__}:", *self.to_toml().splitlines()])
+        return f"{type(self).__name__}:\n{indent(self.to_toml().rstrip(), '  ')}"
 
     def _repr_html_(self) -> str:
         from timediff.report.notebook import facts_html

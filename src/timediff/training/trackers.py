@@ -48,7 +48,13 @@ def tracked(accelerator: Accelerator, track: Sequence[str], *, name: str, config
     if not names:
         yield unheard
         return
-    accelerator.init_trackers(PROJECT, dict(config), {one: {NAMED_BY[one]: name} for one in names})
+    try:
+        accelerator.init_trackers(PROJECT, dict(config), {one: {NAMED_BY[one]: name} for one in names})
+    except Exception as error:  # without its text, which may hold an address with a password
+        raise TimeDiffError(
+            f"{' or '.join(names)} could not begin ({type(error).__name__}): set it up as its own documentation says, "
+            "or leave it out of training.track."
+        ) from error
     listening: list[GeneralTracker] = list(accelerator.trackers)
 
     def heard(step: int, values: Mapping[str, float]) -> None:
