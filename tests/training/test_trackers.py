@@ -8,13 +8,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from accelerate import tracking
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from helpers.small_runs import small_settings
+from helpers.small_runs import signal_at, small_settings
 from timediff.data.cohort import Cohort
-from timediff.errors import TimeDiffError
+from timediff.errors import Stopped, TimeDiffError
+from timediff.evaluation.attacks.shadows import ShadowPlan
 from timediff.generators.timediff.generator import TimeDiff
 
 Told = list[tuple[str, Any]]
@@ -79,6 +81,20 @@ def test_trackers_are_told_of_settings_and_of_every_report_through_accelerate(
         assert [values["training/total"] for _, values in logged] == [line["total"] for line in model.history]
     assert [name for name, _ in told][-2:] == ["wandb.finish", "mlflow.end_run"]
     assert not (tmp_path / "my-run" / "tensorboard").exists()
+
+
+def test_a_resumed_run_may_have_other_trackers(icu: Cohort, told: Told, tmp_path: Path) -> None:
+    with pytest.raises(Stopped):
+        TimeDiff(settings=small_settings()).fit(icu, seed=5, run=tmp_path / "run", progress=signal_at(7))
+    settings = small_settings(**{"training.track": ["wandb"]})
+    TimeDiff(settings=settings).fit(icu, seed=5, run=tmp_path / "run", resume=True)
+    assert [step for step, _ in of(told, "wandb.log")] == [8, 10, 12]
+
+
+def test_shadow_models_are_not_tracked(icu: Cohort) -> None:
+    like = TimeDiff(settings=small_settings(**{"training.track": ["wandb"]}))
+    plan = ShadowPlan(like, icu, np.arange(len(icu)), models=4, seed=3, size=0, changes={})
+    assert plan.generator().settings.training.track == ()  # type: ignore[attr-defined]
 
 
 def test_without_a_wish_no_tracker_is_told(icu: Cohort, told: Told, tmp_path: Path) -> None:

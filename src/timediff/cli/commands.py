@@ -197,7 +197,10 @@ def extract(
 
 @app.command()
 def describe(
-    cohort: CohortPath,
+    cohort: Annotated[
+        Path,
+        typer.Argument(metavar="PATH", help="A cohort, a run, results, an audit or a comparison.", show_default=False),
+    ],
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a page with a picture a feature.", show_default=False)
     ] = None,
