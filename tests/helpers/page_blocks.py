@@ -17,7 +17,7 @@ TINY = {  # appended to each command; the last of an option counts
     "fit": ["--set", "training.steps=3"],
     "sample": ["-n", "60"],
     "evaluate": ["--only", "copies", "--repetitions", "1"],
-    "compare": ["--set", "training.steps=3", "-n", "60", "--only", "copies"],
+    "compare": ["--set", "training.steps=3", "-n", "60", "--seeds", "1", "--only", "copies"],
     "audit": ["--no-power"],
 }
 
@@ -42,7 +42,8 @@ def _shell(text: str, call: Callable[[list[str]], int]) -> None:
             continue
         given = dict(word.split("=", 1) for word in words[: words.index("timediff")])
         command, *arguments = words[words.index("timediff") + 1 :]
-        arguments = [command, *arguments, *TINY.get(command, [])]
+        own = command == "fit" and "--generator" in arguments  # which has no such settings
+        arguments = [command, *arguments, *([] if own else TINY.get(command, []))]
         if given:  # in a process of its own, in which nothing has been imported yet
             started = [sys.executable, "-P", "-m", "timediff", *arguments]
             subprocess.run(started, env={**os.environ, **given}, check=True, capture_output=True)
