@@ -66,7 +66,7 @@ class SimpleGenerator(Generator):
         if known and {key: known.provenance.get(key) for key in facts} != facts:
             raise TimeDiffError(f"{path} was started on other data, or with another seed or generator: resume that.")
         folder = known or Run.create(path, self.settings, schema, facts)
-        folder.finish({name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in state.items()})
+        folder.finish({name: torch.from_numpy(np.array(value, order="C")) for name, value in state.items()})
 
     def save(self, path: str | Path) -> None:
         self._write(Path(path), resume=False)
