@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 from rich.console import Console
@@ -69,8 +70,7 @@ class NotebookBar:
     """HTML that is drawn again in its place: no widgets need be installed."""
 
     def __init__(self, what: str) -> None:
-        from IPython.display import display
-
+        display: Any = import_module("IPython.display").display  # there, where a kernel is
         self.what, self.start, self.note = what, time.monotonic(), ""
         self.last = self.start
         self.place: Any = display(self._drawn(0, 0), raw=True, display_id=True)
