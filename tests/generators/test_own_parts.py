@@ -92,6 +92,7 @@ def boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the tutorial's generator in a file."""
     text = TUTORIAL.read_text().partition("cat > boot.py <<'END'\n")[2].partition("\nEND\n")[0]
     (tmp_path / "own_boot.py").write_text(text.replace('name = "boot"', 'name = "own-boot"'))
+    (tmp_path / "broken.py").write_text("1 / 0")
     td.simulate(60, steps=4, seed=0).write(tmp_path / "icu")
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -116,7 +117,8 @@ def test_a_generator_is_fitted_by_its_place_and_sampled_by_the_plugins(boot: Pat
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("nowhere_at_all:Boot", "cannot be imported"),
+        ("nowhere_at_all:Boot", "'nowhere_at_all:Boot' names the module 'nowhere_at_all', which cannot be imported"),
+        ("broken:Boot", "which cannot be imported: ZeroDivisionError"),
         ("own_boot:Nobody", "has no 'Nobody'"),
         ("own_boot:np", "is no generator: expected module:Class"),
         (":Boot", "cannot be imported"),

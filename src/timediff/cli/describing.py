@@ -6,7 +6,7 @@ from timediff.cli.check import kind_of
 from timediff.cli.console import console, say, waiting
 from timediff.errors import TimeDiffError
 
-SAID = ("version", "created", "seed", "stays", "updates", "seconds", "python", "torch", "device", "cpus")  # of a run
+SAID = ("version", "created", "stays", "updates", "seconds", "python", "torch", "device", "cpus")  # of a run
 
 
 def described(path: Path, html: Path | None) -> bool:

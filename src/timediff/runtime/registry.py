@@ -100,7 +100,7 @@ def _entry_points(group: str) -> dict[str, EntryPoint]:
 
 def add_plugin(place: str) -> Any:
     """Imports "module:Class", also for processes that this one starts, and returns the class."""
-    part = _imported(place, "it was given as")
+    part = _imported(place, f"{place!r} names")
     places = _plugins()
     if place not in places:
         os.environ[PLUGINS] = ",".join([*places, place])
@@ -126,10 +126,11 @@ def _imported(place: str, who: str) -> Any:
         sys.path.append(here)  # last, so that no file here is taken for a package
     try:
         found = import_module(module)
-    except (ImportError, ValueError) as error:  # ValueError: of an empty name
-        raise TimeDiffError(f"{who} the module {module!r}, which cannot be imported: {error}.") from error
+    except Exception as error:  # whatever the module does when it is imported
+        why = error if isinstance(error, ImportError) else f"{type(error).__name__}: {error}"
+        raise TimeDiffError(f"{who} the module {module!r}, which cannot be imported: {why}.") from error
     if attribute and not hasattr(found, attribute):
-        raise TimeDiffError(f"{who} {place!r}, but the module {module!r} has no {attribute!r}.")
+        raise TimeDiffError(f"{who} {attribute!r} of the module {module!r}, which has no {attribute!r}.")
     return getattr(found, attribute) if attribute else None
 
 
