@@ -9,7 +9,6 @@ import timediff as td
 from helpers.small_runs import small_settings
 from timediff.data.cohort import Cohort
 from timediff.evaluation.evaluate import evaluate
-from timediff.generators.base import Generator
 from timediff.settings.base import GeneratorSettings
 from timediff.settings.resolve import resolve
 
@@ -37,11 +36,6 @@ def test_a_model_says_what_it_is_and_what_it_was_fitted_to(marked: Cohort) -> No
         assert fact in page
     for text in (shown, page):
         assert "123.4" not in text
-
-
-def test_every_generator_reads_well(model: Generator) -> None:
-    assert repr(model).startswith(f"{type(model).__name__}:\n  generator: {model.name}\n  state: fitted")
-    assert "<table" in model._repr_html_()
 
 
 @pytest.mark.parametrize("preset", ["fast", "rcgan", "halo"])
