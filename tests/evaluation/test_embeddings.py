@@ -99,7 +99,7 @@ def test_without_umap_learn_the_user_is_told_what_to_install(
         return plain(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(TimeDiffError, match=r"pip install 'timediff\[evaluate\]'"):
+    with pytest.raises(TimeDiffError, match=r"pip install 'timediff-icu\[evaluate\]'"):
         drawn(sets, method="umap")
 
 

@@ -299,7 +299,7 @@ def test_without_xgboost_the_others_are_measured(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     scores = tstr(VIEW, TRAIN, TEST, SYNTHETIC, seed=0, repetitions=1, classifiers=CLASSICAL, inputs=["summary"])
-    absent = {score.classifier for score in scores if "pip install 'timediff[evaluate]'" in score.note}
+    absent = {score.classifier for score in scores if "pip install 'timediff-icu[evaluate]'" in score.note}
     assert absent == {"XGBoost, summary", "mean of five, summary"}
     assert all(math.isnan(score.value) == (score.classifier in absent) for score in scores)
 

@@ -201,7 +201,7 @@ def test_more_rows_than_a_sheet_has_are_refused(tmp_path: Path) -> None:
 
 def test_without_openpyxl_it_says_what_to_install(icu: Cohort, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(TimeDiffError, match=r"pip install 'timediff\[excel\]'"):
+    with pytest.raises(TimeDiffError, match=r"pip install 'timediff-icu\[excel\]'"):
         td.export(icu, tmp_path / "out.xlsx", to="xlsx")
     assert list(tmp_path.iterdir()) == []
 

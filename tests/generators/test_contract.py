@@ -86,6 +86,10 @@ MISTAKES: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"sampler": "ancestral"}, "one of sde, multistep"),
         ({"steps": 0}, "expected at least 1"),
     ],
+    "autoregressive": [
+        ({"sampler": "ddim"}, "'autoregressive' has ancestral"),
+        ({"steps": 0}, "expected at least 1"),
+    ],
     "cascade": [
         ({"sampler": "ddim"}, "'cascade' has multistep, euler, heun, stochastic"),
         ({"steps": 0}, "expected at least 1"),

@@ -343,5 +343,5 @@ def test_a_column_without_a_value_is_refused_or_carried_through() -> None:
 
 def test_without_torchdiffeq_it_is_said_what_to_install(mixed: Cohort, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ode, "find_spec", lambda name: None)
-    with pytest.raises(TimeDiffError, match=r"pip install 'timediff\[baselines\]'"):
+    with pytest.raises(TimeDiffError, match=r"pip install 'timediff-icu\[baselines\]'"):
         baseline("gtgan").plan(mixed)

@@ -1,4 +1,4 @@
-"""TimeDiff: the preset fast learns a known law; what a cohort decides; its samplers; names that settings had before.
+"""TimeDiff: fast and cascade learn a known law; what a cohort decides; samplers; names that settings had before.
 
 The law: what is missing together, what persists, and what goes with the outcome.
 """
@@ -44,21 +44,21 @@ def cohort() -> Cohort:
     return Cohort(schema, np.arange(STAYS), series, {"died": died.astype(float)})
 
 
-def sampled(cohort: Cohort, **changes: object) -> Cohort:
-    small = {
-        "model.hidden": 32,
-        "training.steps": 700,
-        "training.warmup": 50,
-        "training.lr": 5e-3,
-        "training.ema": 0.99,
-    }
-    settings = resolve("fast", assignments={**small, "sampling.steps": 24, **changes})
+SMALL: dict[str, object] = {"model.hidden": 32, "training.warmup": 50, "training.lr": 5e-3, "training.ema": 0.99}
+OF_PRESET: dict[str, dict[str, object]] = {
+    "fast": {"training.steps": 700, "diffusion.units": 16},
+    "cascade": {"training.steps": 700, "sampling.steps": 24},
+}
+
+
+def sampled(cohort: Cohort, preset: str, **changes: object) -> Cohort:
+    settings = resolve(preset, assignments={**SMALL, **OF_PRESET[preset], **changes})
     return TimeDiff(settings=settings).fit(cohort, seed=0).sample(2000, seed=1)
 
 
-@pytest.fixture(scope="module")
-def synthetic(cohort: Cohort) -> Cohort:
-    return sampled(cohort)
+@pytest.fixture(scope="module", params=list(OF_PRESET))
+def synthetic(cohort: Cohort, request: pytest.FixtureRequest) -> Cohort:
+    return sampled(cohort, request.param)
 
 
 def gaps(cohort: Cohort, name: str = "pulse") -> np.ndarray:
@@ -76,7 +76,7 @@ def test_gaps_last_as_long(cohort: Cohort, synthetic: Cohort) -> None:
 
 
 def test_with_each_class_alone_they_would_not(cohort: Cohort) -> None:
-    apart = sampled(cohort, **{"diffusion.joint": False, "training.steps": 300})
+    apart = sampled(cohort, "cascade", **{"diffusion.joint": False, "training.steps": 300})
     assert (gaps(apart) == gaps(apart, "pressure")).mean() < 0.9
 
 
@@ -108,14 +108,14 @@ def test_values_lie_on_the_levels_that_real_ones_have(cohort: Cohort, synthetic:
 
 def test_width_and_batch_follow_from_the_number_of_stays(cohort: Cohort) -> None:
     def sized(stays: int) -> tuple[int | None, int | None]:
-        model = TimeDiff("fast")
+        model = TimeDiff("cascade")
         model.plan(cohort.take(np.arange(stays) % STAYS))
         return model.settings.model.hidden, model.settings.training.batch
 
     assert [sized(stays) for stays in (60, 1000, 2200, 2300, 8000)] == [
         (64, 16), (64, 64), (64, 128), (256, 128), (256, 512)
     ]  # fmt: skip
-    model = TimeDiff("fast")
+    model = TimeDiff("cascade")
     model.plan(cohort)
     assert model.settings.training.lr == pytest.approx(0.5 / 64)
     paper = TimeDiff("paper")
@@ -125,7 +125,7 @@ def test_width_and_batch_follow_from_the_number_of_stays(cohort: Cohort) -> None
 
 
 def test_another_cohort_decides_anew(cohort: Cohort) -> None:
-    model = TimeDiff("fast")
+    model = TimeDiff("cascade")
     for stays, batch, width in ((8000, 512, 256), (60, 16, 64)):
         plan = model.plan(cohort.take(np.arange(stays) % STAYS))
         assert plan["stays an update"] == batch
@@ -138,7 +138,7 @@ def test_a_cohort_smaller_than_any_batch_is_trained_on_as_it_is(cohort: Cohort) 
     assert len(TimeDiff(settings=settings).fit(few, seed=0).sample(5, seed=0)) == 5
 
 
-@pytest.mark.parametrize("preset", ["paper", "fast"])
+@pytest.mark.parametrize("preset", ["paper", "cascade"])
 def test_samplers_are_options(preset: str, mixed: Cohort) -> None:
     """Each makes other stays of the same noise, in so many calls, or one less where two belong together."""
     _, settings = EVERY[preset]
@@ -161,8 +161,8 @@ def test_samplers_are_options(preset: str, mixed: Cohort) -> None:
     ("preset", "old", "value", "new"),
     [
         ("paper", "model.early", True, "model.noise_level_input"),
-        ("fast", "model.early", True, "model.noise_level_input"),
-        ("fast", "diffusion.cells", "joint", "diffusion.joint"),
+        ("cascade", "model.early", True, "model.noise_level_input"),
+        ("cascade", "diffusion.cells", "joint", "diffusion.joint"),
         ("paper", "diffusion.cells", "independent", "diffusion.joint"),
     ],
 )
@@ -172,7 +172,7 @@ def test_a_renamed_setting_is_answered_with_its_new_name(preset: str, old: str, 
 
 
 def test_the_cascade_goes_by_its_name_of_0_1_0_too() -> None:
-    given = resolve("fast", assignments={"diffusion.process": "edm"})
-    assert given == resolve("fast")
+    given = resolve("cascade", assignments={"diffusion.process": "edm"})
+    assert given == resolve("cascade")
     assert given.diffusion.process == "cascade"
     assert "edm" not in PROCESSES.names()

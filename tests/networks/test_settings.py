@@ -86,7 +86,7 @@ def test_settings_build_the_cde_that_they_describe() -> None:
 
 def test_the_cde_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ode, "find_spec", lambda name: None)
-    with pytest.raises(TimeDiffError, match=r"model\.network = 'cde' needs torchdiffeq.*'timediff\[baselines\]'"):
+    with pytest.raises(TimeDiffError, match=r"model\.network = 'cde' needs torchdiffeq.*'timediff-icu\[baselines\]'"):
         CDESettings(hidden=6).build(5, 7)
 
 

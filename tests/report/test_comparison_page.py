@@ -186,7 +186,7 @@ def test_without_plotly_it_says_what_to_install(
     pair: tuple[Cohort, Cohort], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "plotly", None)
-    with pytest.raises(TimeDiffError, match=r"pip install 'timediff\[evaluate\]'"):
+    with pytest.raises(TimeDiffError, match=r"pip install 'timediff-icu\[evaluate\]'"):
         write_comparison(tmp_path / "page.html", *pair, title="t", facts={})
     assert not list(tmp_path.iterdir())
 

@@ -50,7 +50,7 @@ def postgres(raw: dict[str, Path]) -> Iterator[str]:
 
 def spark_source(raw: Path, tmp_path: Path, tables: list[Table], request: pytest.FixtureRequest) -> str:
     if find_spec("pyspark") is None or shutil.which("java") is None:
-        engines.missing("Spark", "pip install 'timediff[spark]', and Java 17")
+        engines.missing("Spark", "pip install 'timediff-icu[spark]', and Java 17")
     return f"spark://local[2]?path={raw / 'raw'}"
 
 

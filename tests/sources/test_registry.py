@@ -139,5 +139,5 @@ def test_without_ibis_the_sentence_says_what_to_install(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(registry, "import_module", missing)
     monkeypatch.delitem(SOURCES._parts, "meds", raising=False)
-    with pytest.raises(TimeDiffError, match=r"pip install 'timediff\[extract\]'"):
+    with pytest.raises(TimeDiffError, match=r"pip install 'timediff-icu\[extract\]'"):
         source("meds")

@@ -141,7 +141,7 @@ def test_a_tracker_that_is_not_installed_is_named_before_anything_is_written(
     monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr(importlib.util, "find_spec", lambda package: None if package == name else object())
     settings = small_settings(**{"training.track": [name]})
-    with pytest.raises(TimeDiffError, match=f"'{name}', which is not installed: pip install 'timediff.{name}"):
+    with pytest.raises(TimeDiffError, match=f"'{name}', which is not installed: pip install 'timediff-icu.{name}"):
         TimeDiff(settings=settings).fit(icu, seed=5, run=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

@@ -9,6 +9,9 @@ import torch
 from torch import Tensor, nn
 
 Index = Tensor | slice
+# What a class says of the feature's value: it is one of many; it is the class's own; it is the one before; it follows
+# from other features; there is none.
+Meaning = Literal["any", "fixed", "repeat", "derived", "missing"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,8 @@ class Channel:
     part: Literal["value", "mask", "recording"]
     classes: int = 0  # K; 0 = continuous
     static: bool = False  # the same at every step
+    meanings: tuple[Meaning, ...] = ()  # of the classes of a mask or a recording
+    scores: tuple[float, ...] = ()  # of those that are fixed, as the channel of values has them; 0 of all others
 
 
 @dataclass(frozen=True)
@@ -58,18 +63,20 @@ class Batch:
     continuous: Tensor  # (B, L, P_r)
     discrete: Tensor  # (B, L, P_d), class indices
     lengths: Tensor  # (B,) steps of each stay; all are L for now
+    intervals: Tensor | None = None  # (B, L, P_r, 2): all numbers that are decoded as the same value; None = no others
 
     @staticmethod
-    def of(continuous: Tensor, discrete: Tensor) -> "Batch":
+    def of(continuous: Tensor, discrete: Tensor, intervals: Tensor | None = None) -> "Batch":
         """Stays of equal length."""
         stays, steps = continuous.shape[:2]
-        return Batch(continuous, discrete, torch.full((stays,), steps, device=continuous.device))
+        return Batch(continuous, discrete, torch.full((stays,), steps, device=continuous.device), intervals)
 
     def __len__(self) -> int:
         return len(self.continuous)
 
     def __getitem__(self, index: Index) -> "Batch":
-        return Batch(self.continuous[index], self.discrete[index], self.lengths[index])
+        intervals = None if self.intervals is None else self.intervals[index]
+        return Batch(self.continuous[index], self.discrete[index], self.lengths[index], intervals)
 
     @property
     def steps(self) -> int:
@@ -81,7 +88,8 @@ class Batch:
         return self.continuous.device
 
     def to(self, device: torch.device | str) -> "Batch":
-        return Batch(self.continuous.to(device), self.discrete.to(device), self.lengths.to(device))
+        intervals = None if self.intervals is None else self.intervals.to(device)
+        return Batch(self.continuous.to(device), self.discrete.to(device), self.lengths.to(device), intervals)
 
     def cpu(self) -> "Batch":
         """On the CPU, classes as they are stored: half of what there would be to copy from a GPU."""

@@ -19,6 +19,7 @@ from timediff.data.arrays import Array, Floats, carried
 from timediff.data.batch import Batch, Channel, Layout
 from timediff.data.cohort import Cohort
 from timediff.data.levels import ClassLevels
+from timediff.data.recording import Recording
 from timediff.data.schema import Feature, Schema, multiples
 from timediff.data.statistics import (
     Statistics,
@@ -92,11 +93,19 @@ class Codec:
             sparse = feature.name in self.sparse and not known.constant
             if known.recording:
                 if len(known.recording.classes) > 1:
-                    yield Channel(feature.name, "recording", len(known.recording.classes))
+                    yield self._recording_channel(feature.name, known.recording)
             elif known.missing and not sparse and not np.isnan(known.fill):
-                yield Channel(feature.name, "mask", 2, static)
+                yield Channel(feature.name, "mask", 2, static, meanings=("any", "missing"))
 
-    def encode(self, cohort: Cohort) -> Batch:
+    def _recording_channel(self, name: str, recording: Recording) -> Channel:
+        quantiles, scores = self.statistics[name].quantiles, np.zeros(len(recording.classes))
+        if quantiles and recording.common:
+            scores[-len(recording.common) :] = quantiles.encode(np.asarray(recording.common))
+        meanings, classes = recording.meanings, len(recording.classes)
+        return Channel(name, "recording", classes, meanings=meanings, scores=tuple(scores.tolist()))
+
+    def encode(self, cohort: Cohort, *, intervals: bool = False) -> Batch:
+        """`intervals`: also between which numbers the same value would be decoded; only quantiles know of any."""
         require_equal_lengths(cohort)
         shape = (len(cohort), cohort.schema.steps)
         continuous = np.empty((*shape, len(self.layout.continuous)), np.float32)
@@ -107,7 +116,24 @@ class Codec:
                 values = np.asarray(cohort.values(channel.feature), np.float64)
                 encoded = self._encoded(channel, values, recorded)
                 target[:, :, i] = np.broadcast_to(encoded.reshape(len(cohort), -1), shape)
-        return Batch.of(torch.from_numpy(continuous), torch.from_numpy(discrete))
+        bounds = None
+        if intervals:
+            bounds = np.repeat(continuous[..., None], 2, axis=-1)
+            for i, channel in enumerate(self.layout.continuous):
+                values = np.asarray(cohort.values(channel.feature), np.float64)
+                ends = self._interval(channel, values, recorded)
+                bounds[:, :, i] = np.broadcast_to(ends.reshape(len(cohort), -1, 2), (*shape, 2))
+        intervals_of = None if bounds is None else torch.from_numpy(bounds)
+        return Batch.of(torch.from_numpy(continuous), torch.from_numpy(discrete), intervals_of)
+
+    def _interval(self, channel: Channel, values: Floats, recorded: Mapping[str, Array]) -> Floats:
+        """(…, 2); of a missing value nothing is said."""
+        quantiles = self.statistics[channel.feature].quantiles
+        if quantiles is None:
+            raise ValueError("only codec.scale = 'quantile' has intervals")
+        if channel.feature in recorded:
+            return self._levels[channel.feature].intervals(values, recorded[channel.feature])
+        return np.nan_to_num(np.stack(quantiles.interval(values), axis=-1))
 
     def _encoded(self, channel: Channel, values: Floats, recorded: Mapping[str, Array]) -> Array:
         known, absent = self.statistics[channel.feature], np.isnan(values)

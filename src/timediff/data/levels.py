@@ -3,7 +3,7 @@
 import numpy as np
 
 from timediff.data.arrays import Array, Floats, carried
-from timediff.data.quantiles import Quantiles
+from timediff.data.quantiles import BEYOND, Quantiles
 from timediff.data.recording import Recording
 
 MOST_POINTS = 100_000  # of a lattice that are listed; a finer one is reached by rounding
@@ -45,6 +45,13 @@ class Levels:
         found: Floats = np.interp((start + self.ends[place]) / 2, self.mass, self.at)
         return found
 
+    def interval(self, values: Floats) -> tuple[Floats, Floats]:
+        """The probabilities between which all becomes the value, or the one nearest to it; the outer ones are open."""
+        place = np.searchsorted((self.points[1:] + self.points[:-1]) / 2, values)
+        ends = np.interp(self.ends, self.mass, self.at)
+        low = np.where(place > 0, ends[place - 1], 0.0)
+        return low, np.where(place < len(self.points) - 1, ends[place], 1.0)
+
     def nearest_two(self, probability: Floats) -> tuple[Floats, Floats]:
         """The value at each probability; and the one at its mirror image in the nearer end of that value's interval."""
         mass = np.interp(probability, self.at, self.mass)
@@ -78,6 +85,17 @@ class ClassLevels:
         again = np.isin(classes, [i for i, name in enumerate(self.recording.classes) if name == "repeat"])
         missing = np.isnan(values)
         return np.where(missing, np.nan, carried(np.where(missing | again, np.nan, scores)))
+
+    def intervals(self, values: Floats, classes: Array) -> Floats:
+        """Normal scores between which all becomes the same value of its class, (N, L, 2); of no level both are one."""
+        low = high = self.encode(values, classes)
+        for i, levels in enumerate(self.levels):
+            if levels is not None:
+                own = classes == i
+                ends = [np.clip(self.quantiles.score(end), -BEYOND, BEYOND) for end in levels.interval(values[own])]
+                low, high = low.copy(), high.copy()
+                low[own], high[own] = ends
+        return np.nan_to_num(np.stack([low, high], axis=-1))
 
     def nearest_two(self, scores: Floats, classes: Array) -> tuple[Floats, Floats]:
         """The value of each score in its class, and the next nearest."""

@@ -14,6 +14,7 @@ import torch
 from timediff.data.arrays import Array, Floats
 from timediff.data.privacy_limits import MIN_AGGREGATE
 
+BEYOND = 1000.0  # a normal score that stands for an open end
 MOST = 1000  # knots besides levels; more would not be seen in the values
 
 
@@ -73,6 +74,14 @@ class Quantiles:
         at = np.clip(np.searchsorted(knots, values), 0, len(knots) - 1)
         levels = (knots[at] == values) & (high[at] > low[at])
         return self.score(np.where(levels, (low[at] + high[at]) / 2, probability))
+
+    def interval(self, values: Floats) -> tuple[Floats, Floats]:
+        """Between which normal scores each value is decoded; the outer ones are open, and no level is itself."""
+        knots, low, high = (np.asarray(column) for column in (self.value, self.low, self.high))
+        at, scores = np.clip(np.searchsorted(knots, values), 0, len(knots) - 1), self.encode(values)
+        level = (knots[at] == values) & (high[at] > low[at])
+        ends = [np.clip(self.score(np.clip(end[at], 0.0, 1.0)), -BEYOND, BEYOND) for end in (low, high)]
+        return np.where(level, ends[0], scores), np.where(level, ends[1], scores)
 
     def score(self, probability: Floats) -> Floats:
         scores: Floats = torch.special.ndtri(torch.from_numpy(probability)).numpy()

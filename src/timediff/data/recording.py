@@ -20,6 +20,7 @@ from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.data.relations import FORMS, ExactRelation
 
 if TYPE_CHECKING:
+    from timediff.data.batch import Meaning
     from timediff.data.levels import ClassLevels
 
 REPEATED = 0.005  # fraction of values that makes repeats worth a class
@@ -62,6 +63,17 @@ class Recording:
         names = [WORDS[step] for step in self.lattices]
         flags = (self.free, "any number"), (self.repeats, "repeat"), (self.derived, "derived"), (self.missing, MISSING)
         return tuple(names + [name for there, name in flags if there] + [f"{value:g}" for value in self.common])
+
+    @property
+    def meanings(self) -> "tuple[Meaning, ...]":
+        """What each class says of the value."""
+        flags: list[tuple[bool, Meaning]] = [
+            (self.repeats, "repeat"), (self.derived is not None, "derived"), (self.missing, "missing"),
+        ]  # fmt: skip
+        found: list[Meaning] = ["any"] * (len(self.lattices) + self.free)
+        found += [meaning for there, meaning in flags if there]
+        found += ["fixed"] * len(self.common)
+        return tuple(found)
 
     @property
     def common_classes(self) -> tuple[tuple[float, int], ...]:

@@ -19,3 +19,9 @@ DDPM_SAMPLERS: "Registry[ReverseStep]" = Registry(
 CASCADE_SAMPLERS: "Registry[Solver]" = Registry(
     "sampler", "timediff.samplers.cascade", _at("cascade.solvers", "multistep", "euler", "heun", "stochastic")
 )
+# Of an autoregressive process there is one: each step given those before it.
+AUTOREGRESSIVE_SAMPLERS: "Registry[object]" = Registry(
+    "sampler",
+    "timediff.samplers.autoregressive",
+    {"ancestral": "timediff.diffusion.autoregressive.process:Autoregressive"},
+)

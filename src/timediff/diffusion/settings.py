@@ -3,16 +3,20 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from timediff.diffusion.samplers import CASCADE_SAMPLERS, DDPM_SAMPLERS
+from timediff.diffusion.samplers import AUTOREGRESSIVE_SAMPLERS, CASCADE_SAMPLERS, DDPM_SAMPLERS
 from timediff.runtime.registry import Registry
-from timediff.settings.checks import MOST_STEPS, at_least_one
+from timediff.settings.checks import MOST_STEPS, MOST_UNITS, at_least_one
+from timediff.settings.training import LARGEST_BATCH
 
 if TYPE_CHECKING:
     from timediff.data.batch import Layout
     from timediff.diffusion.process import BuildNetwork, Process
 
 CASCADE_WIDTHS = ((2000, 256), (0, 64))  # from so many training stays: units of each direction, where it is unset
+AUTOREGRESSIVE_WIDTHS = ((20_000, 256), (1000, 128), (0, 64))  # likewise
+AUTOREGRESSIVE_BATCH = 64  # every step of a stay is an example, so few stays are many
 PAPER_WIDTH = 4  # times the channels
+MOST_COMPONENTS = 100  # of a mixture
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,8 @@ class ProcessSettings:
 
     samplers: ClassVar["Registry[object]"]
     scales: ClassVar[tuple[str, ...]] = ("training", "bounds")  # of the codec, that give values as the process wants
+    causal: ClassVar[bool] = False  # whether its network goes from step to step, and keeps a state; see networks/
+    intervals: ClassVar[bool] = False  # whether it wants to know which numbers are decoded as the same value
 
     choose_by: ClassVar[str] = "process"
 
@@ -36,6 +42,10 @@ class ProcessSettings:
     def default_width(self, stays: int, layout: "Layout") -> int:
         """Of the network, where it is unset."""
         return PAPER_WIDTH * layout.width
+
+    def largest_batch(self) -> int:
+        """Stays, where training.batch is unset."""
+        return LARGEST_BATCH
 
     def stages(self, layout: "Layout") -> dict[str, tuple[str, ...]]:
         """What is trained by itself: stages of the loss, and the modules of each; none = all by one loss."""
@@ -56,7 +66,10 @@ class ProcessSettings:
 
 PROCESSES: Registry[type[ProcessSettings]] = Registry(
     "diffusion process", "timediff.processes",
-    {"ddpm": "timediff.diffusion.settings:DDPMSettings", "cascade": "timediff.diffusion.settings:CascadeSettings"},
+    {
+        "ddpm": "timediff.diffusion.settings:DDPMSettings", "cascade": "timediff.diffusion.settings:CascadeSettings",
+        "autoregressive": "timediff.diffusion.settings:AutoregressiveSettings",
+    },
 )  # fmt: skip
 
 
@@ -125,6 +138,36 @@ class CascadeSettings(ProcessSettings):
 
     def problems(self, sampler: str, steps: int | None, scale: str) -> list[str]:
         return super().problems(sampler, steps, scale) + _of_lambda(self.lambda_)
+
+
+@dataclass(frozen=True)
+class AutoregressiveSettings(ProcessSettings):
+    """Step after step, classes and values together."""
+
+    samplers: ClassVar["Registry[object]"] = AUTOREGRESSIVE_SAMPLERS
+    scales: ClassVar[tuple[str, ...]] = ("quantile",)
+    causal: ClassVar[bool] = True
+    intervals: ClassVar[bool] = True
+
+    process: str = "autoregressive"
+    units: int = 48  # of each class and value in the head
+    mixture: int = 6  # logistics that a value's distribution is a mixture of
+    lambda_: float = 1.0  # weight of the classes of steps beside the values; with 1 the loss is the likelihood
+
+    def build(self, layout: "Layout", network: "BuildNetwork") -> "Process":
+        from timediff.diffusion.autoregressive.process import Autoregressive
+
+        return Autoregressive(layout, network, self.lambda_, units=self.units, mixture=self.mixture)
+
+    def default_width(self, stays: int, layout: "Layout") -> int:
+        return next(width for least, width in AUTOREGRESSIVE_WIDTHS if stays >= least)
+
+    def largest_batch(self) -> int:
+        return AUTOREGRESSIVE_BATCH
+
+    def problems(self, sampler: str, steps: int | None, scale: str) -> list[str]:
+        found = super().problems(sampler, steps, scale) + at_least_one({"diffusion.units": self.units}, MOST_UNITS)
+        return found + at_least_one({"diffusion.mixture": self.mixture}, MOST_COMPONENTS) + _of_lambda(self.lambda_)
 
 
 def _of_lambda(value: float) -> list[str]:

@@ -108,5 +108,5 @@ def _openpyxl() -> Any:
     except ModuleNotFoundError as error:
         if error.name != "openpyxl":
             raise
-        raise TimeDiffError("an export to xlsx needs openpyxl: pip install 'timediff[excel]'.") from error
+        raise TimeDiffError("an export to xlsx needs openpyxl: pip install 'timediff-icu[excel]'.") from error
     return openpyxl

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,8 @@ def fit_network(
     with run_folder(request, cohort, accelerator.is_main_process, say) as run:
         network = seeded_network(build, codec, seed)
         training, held_out = split_held_out(cohort, settings, seed)
-        data = codec.encode(training)
+        encode = partial(codec.encode, intervals=request.settings.intervals)
+        data = encode(training)
         prepare(network, data, codec, say)
         if accelerator.mixed_precision == "bf16":
             accelerate(network.to(accelerator.device), cohort.schema.steps, kernels=settings.kernels, say=say)
@@ -103,7 +105,7 @@ def fit_network(
 
                 weights = train(
                     network, objectives, data, settings, seed=seed, accelerator=accelerator,
-                    folder=run.path if run else None, held_out=codec.encode(held_out) if held_out else None,
+                    folder=run.path if run else None, held_out=encode(held_out) if held_out else None,
                     progress=progress, say=say, heard=heard,
                 )  # fmt: skip
         finally:  # also of a run that was stopped, for the one that goes on from there

@@ -216,7 +216,7 @@ class NeuralGenerator(Generator, Generic[S]):
     def stay_losses(self, cohort: Cohort, *, seed: int = 0, progress: Progress = silent) -> dict[str, Floats]:
         """Losses of each stay, (stays, levels); the same seed gives the same noise to the same stays."""
         codec, device = self.fitted.codec, devices.device()
-        network, data = self.fitted.network.to(device), codec.encode(cohort)
+        network, data = self.fitted.network.to(device), codec.encode(cohort, intervals=self.settings.intervals)
         parts: list[dict[str, Floats]] = []
         for start in range(0, len(data), BLOCK):
             batch = data[start : start + BLOCK].to(device)

@@ -19,7 +19,7 @@ class ODESolver(NamedTuple):
 
 def require_torchdiffeq(what: str) -> None:
     if find_spec("torchdiffeq") is None:
-        raise TimeDiffError(f"{what} needs torchdiffeq, which is not installed: pip install 'timediff[baselines]'")
+        raise TimeDiffError(f"{what} needs torchdiffeq, which is not installed: pip install 'timediff-icu[baselines]'")
 
 
 def solve(field: Derivative, y: Tensor, start: float, end: float, solver: ODESolver) -> Tensor:

@@ -19,6 +19,7 @@ class NetworkSettings:
     """What every denoiser's settings are: its name first, then its own."""
 
     choose_by: ClassVar[str] = "network"
+    causal: ClassVar[bool] = False  # whether it keeps a state from step to step in place of a conditioning
 
     network: str = ""
 
@@ -27,7 +28,10 @@ class NetworkSettings:
         return NETWORKS(name)
 
     def build(self, inputs: int, outputs: int) -> "nn.Module":
-        """(B, L, inputs) and the conditioning (B,) → (B, L, outputs), for any length L."""
+        """(B, L, inputs) and the conditioning (B,) → (B, L, outputs), for any length L.
+
+        A causal one: (B, L, inputs) and the state before → (B, L, outputs) and the state after.
+        """
         raise NotImplementedError(f"{type(self).__name__} does not say how to build its network")
 
     def sized(self, width: int) -> Self:
@@ -62,7 +66,10 @@ def chosen_network(network: "str | NetworkSettings | type[NetworkSettings]") -> 
 
 NETWORKS: Registry[type[NetworkSettings]] = Registry(
     "network", "timediff.networks",
-    {"brnn": "timediff.networks.settings:BRNNSettings", "cde": "timediff.networks.settings:CDESettings"},
+    {
+        "brnn": "timediff.networks.settings:BRNNSettings", "cde": "timediff.networks.settings:CDESettings",
+        "causal": "timediff.networks.settings:CausalSettings",
+    },
 )  # fmt: skip
 
 
@@ -95,11 +102,37 @@ class BRNNSettings(NetworkSettings):
         return self.hidden
 
     def problems(self) -> list[str]:
-        found = at_least_one({"model.hidden": self.hidden}, MOST_UNITS)
-        found += at_least_one({"model.layers": self.layers}, MOST_LAYERS)
-        if not 0 <= self.dropout < 1:
-            found.append(f"model.dropout is {self.dropout}; expected 0 up to but not including 1")
-        return found
+        return _of_rnn(self.hidden, self.layers, self.dropout)
+
+
+@dataclass(frozen=True)
+class CausalSettings(NetworkSettings):
+    """An RNN from the first step to the last."""
+
+    causal: ClassVar[bool] = True
+
+    network: str = "causal"
+    cell: Literal["lstm", "gru"] = "lstm"
+    hidden: int | None = None  # units of a layer; unset = as the process says, see its settings
+    layers: int = 2
+    dropout: float = 0.0  # between layers and before the output
+
+    def build(self, inputs: int, outputs: int) -> "nn.Module":
+        from timediff.networks.causal import CausalRNN
+
+        if self.hidden is None:
+            raise ValueError("model.hidden is unset: whoever knows the cohort sets it")
+        return CausalRNN(inputs, outputs, self.hidden, self.layers, self.cell, self.dropout)
+
+    def sized(self, width: int) -> Self:
+        return replace(self, hidden=self.hidden or width)
+
+    @property
+    def width(self) -> int | None:
+        return self.hidden
+
+    def problems(self) -> list[str]:
+        return _of_rnn(self.hidden, self.layers, self.dropout)
 
 
 @dataclass(frozen=True)
@@ -136,3 +169,11 @@ class CDESettings(NetworkSettings):
         found = at_least_one({"model.hidden": self.hidden, "model.field_width": self.field_width}, MOST_UNITS)
         found += at_least_one({"model.field_layers": self.field_layers}, MOST_LAYERS)
         return found + at_least_one({"model.solver_steps": self.solver_steps}, MOST_SOLVER_STEPS)
+
+
+def _of_rnn(hidden: int | None, layers: int, dropout: float) -> list[str]:
+    found = at_least_one({"model.hidden": hidden}, MOST_UNITS)
+    found += at_least_one({"model.layers": layers}, MOST_LAYERS)
+    if not 0 <= dropout < 1:
+        found.append(f"model.dropout is {dropout}; expected 0 up to but not including 1")
+    return found

@@ -94,7 +94,7 @@ def write_report(path: Path, results: Results) -> None:
 
 
 NO_PLOTLY = (
-    "<p>Left out: plotly is not installed. <code>pip install 'timediff[evaluate]'</code>, and draw it again.</p>"
+    "<p>Left out: plotly is not installed. <code>pip install 'timediff-icu[evaluate]'</code>, and draw it again.</p>"
 )
 SIGN = table(
     (),

@@ -75,7 +75,7 @@ def plotly_is_here() -> bool:
 
 def require_plotly() -> None:
     if not plotly_is_here():
-        raise TimeDiffError("a report needs plotly, which is not installed: pip install 'timediff[evaluate]'")
+        raise TimeDiffError("a report needs plotly, which is not installed: pip install 'timediff-icu[evaluate]'")
 
 
 def document(

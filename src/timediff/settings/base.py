@@ -72,6 +72,11 @@ class NeuralSettings(GeneratorSettings):
             found.append("codec.recording is true; it goes with codec.scale = 'quantile'")
         return found
 
+    @property
+    def intervals(self) -> bool:
+        """Whether training stays are encoded with the intervals of their values."""
+        return False
+
     def for_cohort(self, stays: int, layout: "Layout") -> Self:
         """With what a cohort of so many stays and these channels decides."""
         raise NotImplementedError

@@ -361,7 +361,7 @@ def _spark(source: str, rest: str) -> Iterator[Engine]:
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise TimeDiffError("reading with Spark needs pyspark: pip install 'timediff[spark]'.") from error
+        raise TimeDiffError("reading with Spark needs pyspark: pip install 'timediff-icu[spark]'.") from error
     options = parse_qs(query)
     path, schema = options.get("path", [None])[0], options.get("schema", [None])[0]
     if (path is None) == (schema is None):

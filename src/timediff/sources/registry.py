@@ -33,7 +33,7 @@ def source(name: str) -> Source[Any]:
     except ModuleNotFoundError as error:
         if error.name not in ("ibis", "duckdb"):
             raise
-        raise TimeDiffError("this source needs Ibis and DuckDB: pip install 'timediff[extract]'.") from error
+        raise TimeDiffError("this source needs Ibis and DuckDB: pip install 'timediff-icu[extract]'.") from error
 
 
 def resolve(name: str, config: str | Path | None = None, changes: Mapping[str, object] | None = None) -> Any:

@@ -81,7 +81,7 @@ def missing(name: str) -> str | None:
         try:
             import xgboost  # noqa: F401
         except ImportError:
-            return "XGBoost is not installed: pip install 'timediff[evaluate]'"
+            return "XGBoost is not installed: pip install 'timediff-icu[evaluate]'"
     return None
 
 

@@ -149,7 +149,7 @@ def _umap(flat: Single, seed: int) -> Array:
             from umap import UMAP
     except ImportError as error:
         raise TimeDiffError(
-            "UMAP needs umap-learn, which is not installed: pip install 'timediff[evaluate]', or take tsne."
+            "UMAP needs umap-learn, which is not installed: pip install 'timediff-icu[evaluate]', or take tsne."
         ) from error
     points: Array = UMAP(random_state=seed, n_jobs=1).fit_transform(flat)  # one seed, one thread: reproducible
     return points

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from timediff.data.batch import Batch
 from timediff.data.codec import Codec
-from timediff.generators.common.baseline import ColumnSampler, SamplesColumns
+from timediff.generators.column_sampling import Channels, ColumnSampler, SamplesColumns
 from timediff.generators.common.settings import BaselineCompute
 from timediff.generators.halo.network import HALONetwork
 from timediff.generators.halo.settings import HALOSettings
@@ -16,16 +16,6 @@ from timediff.generators.sampling import Compute
 from timediff.runtime.progress import Say
 from timediff.runtime.randomness import Noise
 from timediff.training.objective import Objective
-
-
-class Channels:
-    """Channels side by side, continuous ones first: how the network gives them."""
-
-    def __init__(self, codec: Codec) -> None:
-        self.continuous = len(codec.layout.continuous)
-
-    def split(self, columns: Tensor) -> tuple[Tensor, Tensor]:
-        return columns[..., : self.continuous], columns[..., self.continuous :].long()
 
 
 class HALO(NeuralGenerator[HALOSettings]):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from timediff.data.batch import Batch
 from timediff.data.codec import Codec
 from timediff.diffusion.process import Denoiser, Process
+from timediff.generators.column_sampling import Channels, ColumnSampler, SamplesColumns
 from timediff.generators.neural import NeuralGenerator
-from timediff.generators.sampling import Compute
+from timediff.generators.sampling import BatchSampler, Compute
 from timediff.generators.timediff.network import build_process
 from timediff.generators.timediff.settings import SamplingSettings, TimeDiffSettings
 from timediff.networks.settings import NetworkSettings, chosen_network
@@ -51,6 +52,7 @@ class TimeDiff(NeuralGenerator[TimeDiffSettings]):
     name: ClassVar[str] = "timediff"
     Settings = TimeDiffSettings
     preset: ClassVar[str] = "fast"
+    signed_losses = ("nll of values", "nll of static")  # of values on no lattice the density counts
 
     def __init__(
         self,
@@ -77,8 +79,14 @@ class TimeDiff(NeuralGenerator[TimeDiffSettings]):
         assert isinstance(network, Process)
         return network.stay_losses(batch, noise)
 
-    def sampler(self, network: nn.Module, codec: Codec, compute: Compute[SamplingSettings]) -> DiffusionSampler:
+    def sampler(self, network: nn.Module, codec: Codec, compute: Compute[SamplingSettings]) -> BatchSampler:
         assert isinstance(network, Process)
+        if (
+            self.settings.diffusion.causal
+        ):  # of which there is no denoiser to accelerate: all of it is one piece of work
+            if compute.settings.steps is not None:
+                compute.say("sampling.steps has no effect: an autoregressive process takes one call for each step")
+            return ColumnSampler(cast(SamplesColumns, network), Channels(codec), compute)
         denoisers = [compute.accelerated(one) for one in network.denoisers]
         return DiffusionSampler(network, denoisers, compute.length, compute.settings)
 

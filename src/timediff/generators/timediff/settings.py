@@ -19,7 +19,7 @@ LR_TIMES_WIDTH = 0.5  # where training.lr is unset: a narrow network takes large
 @dataclass(frozen=True)
 class SamplingSettings(ComputeSettings):
     sampler: str = "ancestral"  # one that diffusion.process has
-    steps: int | None = None  # network calls; unset = all of diffusion.steps (ddpm), or 72 (cascade)
+    steps: int | None = None  # network calls; unset = all of diffusion.steps (ddpm), 72 (cascade), or one a step
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,23 @@ class TimeDiffSettings(NeuralSettings):
         found = super().problems() + self.model.problems()
         found += at_least_one({"sampling.batch": sampling.batch})
         found += at_least_one({"sampling.steps": sampling.steps}, MOST_STEPS)
-        return found + self.diffusion.problems(sampling.sampler, sampling.steps, self.codec.scale)
+        found += self.diffusion.problems(sampling.sampler, sampling.steps, self.codec.scale)
+        if self.model.causal != self.diffusion.causal:
+            wanted = "a causal one" if self.diffusion.causal else "one that is not causal, such as 'brnn'"
+            found.append(
+                f"model.network is {self.model.network!r}; diffusion.process = {self.diffusion.process!r} has {wanted}"
+            )
+        return found
+
+    @property
+    def intervals(self) -> bool:
+        return self.diffusion.intervals
 
     def for_cohort(self, stays: int, layout: "Layout") -> Self:
         """With the batch, the network's width, and by it the learning rate, where they are unset."""
         trained_on = round(stays * (1 - self.training.validation))
         model = self.model.sized(self.diffusion.default_width(trained_on, layout))
         lr = self.training.lr or LR_TIMES_WIDTH / (model.width or self.diffusion.default_width(trained_on, layout))
-        training = replace(self.training, batch=self.training.batch_for(trained_on), lr=lr)
+        batch = self.training.batch or min(self.training.batch_for(trained_on), self.diffusion.largest_batch())
+        training = replace(self.training, batch=batch, lr=lr)
         return replace(self, training=training, model=model)
