@@ -37,7 +37,8 @@ def require_trackers(track: Sequence[str]) -> None:
     for name in asked_for(track):
         if importlib.util.find_spec(PACKAGES[name]) is None:
             raise TimeDiffError(
-                f"training.track has {name!r}, which is not installed: pip install 'timediff-icu[{name}]', or leave it out."
+                f"training.track has {name!r}, which is not installed: pip install 'timediff-icu[{name}]', "
+                "or leave it out."
             )
 
 
