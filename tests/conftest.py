@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import hypothesis
 import numpy as np
@@ -15,8 +16,19 @@ from timediff.data.cohort import Cohort
 from timediff.data.schema import Feature, Schema
 from timediff.sources.simulated import simulate
 
+if TYPE_CHECKING:
+    from helpers.released import Released
+
 hypothesis.settings.register_profile("timediff", deadline=None)  # other work on the machine is no fault of the code
 hypothesis.settings.load_profile("timediff")
+
+
+@pytest.fixture(scope="session")
+def release(tmp_path_factory: pytest.TempPathFactory) -> "Released":
+    """What a dossier is of; only read by tests."""
+    from helpers.released import released
+
+    return released(tmp_path_factory.mktemp("release"))
 
 
 @pytest.fixture(scope="session")

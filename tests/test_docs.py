@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "benchmarks").rglob("*.md")])
 MEASURED = [
     ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("fast", "baselines", "benchmarks", "evaluate")),
+    *(ROOT / "docs" / f"{name}.md" for name in ("fast", "baselines", "benchmarks", "evaluate", "extract")),
 ]
 MARK = re.compile(r"<!--\s*(numbers|cited):\s*(.*?)\s*-->\s*?\n(.*?)(?=\n\s*\n|\n\s*- |\Z)", re.DOTALL)
 APART = re.compile(r"`[^`]*`|!?\[[^\]]*\]\([^)]*\)|\d{4}-\d{2}-\d{2}|https?://\S+")

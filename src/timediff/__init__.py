@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 __all__ = [
+    "About",
     "Audit",
     "AuditSettings",
     "Cohort",
@@ -26,6 +27,7 @@ __all__ = [
     "batches",
     "check",
     "compare",
+    "dossier",
     "evaluate",
     "evaluate_to",
     "export",
@@ -69,6 +71,8 @@ _HOMES = {
     "write_comparison": "timediff.report.comparison_page",
     "check": "timediff.cli.check",
     "compare": "timediff.comparison.compare",
+    "About": "timediff.documents.about",
+    "dossier": "timediff.documents.dossier",
     "TimeDiffError": "timediff.errors",
 }
 
@@ -80,6 +84,8 @@ if TYPE_CHECKING:
     from timediff.data.batches import batches
     from timediff.data.cohort import Cohort, read_cohort
     from timediff.data.schema import Feature, Schema, Split
+    from timediff.documents.about import About
+    from timediff.documents.dossier import dossier
     from timediff.errors import TimeDiffError
     from timediff.evaluation.audit import Audit, AuditSettings, audit, audit_to
     from timediff.evaluation.evaluate import evaluate, evaluate_to

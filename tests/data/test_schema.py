@@ -151,3 +151,26 @@ def test_the_time_of_the_event_is_generated_like_any_static_feature() -> None:
         Schema.from_toml(text.replace('role = "event_time"', 'role = "event_time"\nkind = "binary"'))
     with pytest.raises(TimeDiffError, match="only one feature can be the event_time"):
         Schema.from_toml(text + '[[feature]]\nname = "left_at"\nscope = "static"\nrole = "event_time"\n')
+
+
+def test_a_channel_says_what_its_steps_stand_for() -> None:
+    codes = Feature("codes", "binary", step_names=("icd9_4019", "icd10_I10 "))
+    schema = Schema((codes,), 3)
+    assert Schema.from_toml(schema.to_toml()) == schema
+    assert schema.generated()["codes"].step_names == codes.step_names
+    assert "step_names" not in Schema((Feature("hr", "continuous"),), 3).to_toml()
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ('step_names = "a"', "step_names must be a list"),
+        ("step_names = [1, [2]]", "step_names are texts"),
+        ('step_names = ["a", "a"]', "a step is named twice"),
+        ('scope = "static"\nstep_names = ["a"]', "step_names are for temporal features"),
+    ],
+)
+def test_each_mistake_of_step_names_is_named(line: str, word: str) -> None:
+    text = f'format = 1\ngrid = {{step = "1h", steps = 2}}\n[[feature]]\nname = "c"\nkind = "binary"\n{line}\n'
+    with pytest.raises(Problems, match=word):
+        Schema.from_toml(text)

@@ -176,7 +176,7 @@ def test_names_and_units_are_escaped(page: Path, cohort: Cohort) -> None:
     assert f"{ODD_ESCAPED} (&lt;i&gt;mg)" in text
     for markup in (ODD, "<i>mg", "<u>odd", "<DuckDB>", "<24 h>"):
         assert markup not in text
-    assert "<h1>icu &amp; co</h1>" in text
+    assert "<h1>Cohort icu &amp; co: what is in it</h1>" in text
     figure = figures.distribution(cohort, distribution(cohort, cohort.schema[ODD], MIN_AGGREGATE))
     assert figure.layout.xaxis.title.text == "&lt;i&gt;mg"
 
@@ -252,7 +252,7 @@ def test_the_command_shows_rules_and_writes_the_page(run: Callable[..., str], fo
     assert re.search(r"unit stay of <24 h> *│ *−1,234", out)
     assert re.search(r"kept *│ *60", out)
     assert "sample size" in out
-    assert "<h1>icu &amp; co</h1>" in body(tmp_path / "page.html")
+    assert "<h1>Cohort icu &amp; co: what is in it</h1>" in body(tmp_path / "page.html")
     with pytest.raises(TimeDiffError, match="exists already"):
         run("describe", folder, "--html", tmp_path / "page.html")
 

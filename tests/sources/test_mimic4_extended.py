@@ -165,5 +165,7 @@ def test_without_the_laboratory_there_is_less_glucose(cohort: Cohort, tmp_path: 
 
 def test_missing_tables_are_named(tmp_path: Path) -> None:
     write_raw("mimic4", tmp_path / "simulated", 5)
+    for table in ("diagnoses_icd", "prescriptions"):
+        (tmp_path / "simulated" / "raw" / "hosp" / f"{table}.csv.gz").unlink()
     with pytest.raises(TimeDiffError, match=r"diagnoses_icd(.|\n)*prescriptions"):
         extended(tmp_path / "simulated" / "raw", extended_settings())

@@ -1,6 +1,5 @@
 """The simulated databases hold what they say: a plain reading of the rules finds the truth in the tables."""
 
-import csv
 import gzip
 from collections import Counter, defaultdict
 from datetime import datetime, timedelta
@@ -10,6 +9,9 @@ import numpy as np
 import pytest
 
 from helpers.data import DATA
+from helpers.raw_tables import EICU_COLUMNS as EICU
+from helpers.raw_tables import MIMIC4_ITEMS as MIMIC4
+from helpers.raw_tables import Tables, charted
 from timediff.data.cohort import read_cohort
 from timediff.errors import TimeDiffError
 from timediff.sources.raw import DATABASES, charting, mimic3, write_raw
@@ -27,14 +29,6 @@ MIMIC3 = (
     ("temperature", {223762, 676}, 10, 50),
     ("spo2", {646, 220277}, 0, 100.001),
 )
-MIMIC4 = (
-    ("heart_rate", {220045}, 0, 300),
-    ("sbp", {220179, 220050, 225309}, 0, 400),
-    ("dbp", {220180, 220051, 225310}, 0, 300),
-    ("resp_rate", {220210, 224690}, 0, 70),
-    ("spo2", {220277}, 0, 100.001),
-)
-EICU = {"heartrate": "heart_rate", "respiration": "resp_rate", "sao2": "spo2", "systemicmean": "mbp"}
 HEADERS = {
     "mimic3/CHARTEVENTS": "row_id,subject_id,hadm_id,icustay_id,itemid,charttime,storetime,cgid,value,valuenum,"
     "valueuom,warning,error,resultstatus,stopped",
@@ -54,6 +48,12 @@ HEADERS = {
     "admission_location,discharge_location,insurance,language,marital_status,race,edregtime,edouttime,"
     "hospital_expire_flag",
     "mimic4/hosp/patients": "subject_id,gender,anchor_age,anchor_year,anchor_year_group,dod",
+    "mimic4/hosp/diagnoses_icd": "subject_id,hadm_id,seq_num,icd_code,icd_version",
+    "mimic4/hosp/prescriptions": "subject_id,hadm_id,pharmacy_id,poe_id,poe_seq,order_provider_id,starttime,stoptime,"
+    "drug_type,drug,formulary_drug_cd,gsn,ndc,prod_strength,form_rx,dose_val_rx,dose_unit_rx,form_val_disp,"
+    "form_unit_disp,doses_per_24_hrs,route",
+    "mimic4/hosp/labevents": "labevent_id,subject_id,hadm_id,specimen_id,itemid,order_provider_id,charttime,storetime,"
+    "value,valuenum,valueuom,ref_range_lower,ref_range_upper,flag,priority,comments",
     "eicu/patient": "patientunitstayid,patienthealthsystemstayid,gender,age,ethnicity,hospitalid,wardid,"
     "apacheadmissiondx,admissionheight,hospitaladmittime24,hospitaladmitoffset,hospitaladmitsource,"
     "hospitaldischargeyear,hospitaldischargetime24,hospitaldischargeoffset,hospitaldischargelocation,"
@@ -63,19 +63,6 @@ HEADERS = {
     "cvp,etco2,systemicsystolic,systemicdiastolic,systemicmean,pasystolic,padiastolic,pamean,st1,st2,st3,icp",
     "eicu/hospital": "hospitalid,numbedscategory,teachingstatus,region",
 }
-
-
-class Tables:
-    """One simulated database, read with the standard library."""
-
-    def __init__(self, folder):
-        self.folder, self.read = folder, {}
-
-    def __getitem__(self, name):
-        if name not in self.read:
-            with gzip.open(self.folder / "raw" / f"{name}.csv.gz", "rt", newline="") as file:
-                self.read[name] = list(csv.DictReader(file))
-        return self.read[name]
 
 
 def cells(points, steps, forget):
@@ -97,25 +84,6 @@ def cells(points, steps, forget):
 
 def cell_of(seconds, width, forget):
     return -(-seconds // width) - 1 if forget == "borders" else seconds // width
-
-
-def charted(rows, stay, rules, forget):
-    """The valid measurements of each stay: (time, variable, value)."""
-    found = defaultdict(list)
-    for row in rows:
-        item = int(row["itemid"])
-        if item == 225309 and forget == "items":
-            item = 220179
-        for variable, items, low, high in rules:
-            if item not in items or row["valuenum"] == "" or (row.get("error") == "1" and forget != "errors"):
-                continue
-            value = float(row["valuenum"])
-            if low < value < high or forget == "limits":
-                if variable == "fahrenheit" and forget != "conversion":
-                    value = (value - 32) / 1.8
-                name = "temperature" if variable == "fahrenheit" else variable
-                found[row[stay]].append((datetime.fromisoformat(row["charttime"]), name, value))
-    return found
 
 
 def extract_mimic3(tables, forget=None):

@@ -1,5 +1,7 @@
 """Settings of a source are checked as they are made, before any file is opened."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 from timediff.cli import commands as cli
 from timediff.errors import TimeDiffError
 from timediff.sources.mimic4_extended import extended_settings
-from timediff.sources.registry import SOURCES, resolve
+from timediff.sources.registry import SOURCES, resolve, source
 
 GRIDS = ("mimic3", "mimic4", "eicu", "physionet2012", "physionet2019", "meds", "table")
 
@@ -132,3 +134,38 @@ def test_the_command_checks_its_settings_before_it_opens_anything(
     with pytest.raises(SystemExit) as end:
         cli.main()
     assert end.value.code == 2
+
+
+def test_as_published_is_whole_settings_that_are_read_back(tmp_path: Path) -> None:
+    for name in ("mimic3", "mimic4", "eicu", "stocks", "energy"):
+        published = resolve(name, as_published=True)
+        (tmp_path / f"{name}.toml").write_text(source(name).default_toml(as_published=True))
+        assert resolve(name, tmp_path / f"{name}.toml") == published
+        assert (published == resolve(name)) == (name in ("stocks", "energy"))
+        assert resolve(name, changes={"test": 0.5}, as_published=True) == replace(published, test=0.5)
+
+
+def test_a_source_that_the_paper_has_not_cannot_be_read_as_published(tmp_path: Path) -> None:
+    with pytest.raises(TimeDiffError, match="the paper does not use this source"):
+        resolve("physionet2012", as_published=True)
+    (tmp_path / "mine.toml").write_text(source("mimic3").default_toml())
+    with pytest.raises(TimeDiffError, match="give one of them"):
+        resolve("mimic3", tmp_path / "mine.toml", as_published=True)
+
+
+def test_the_command_reads_as_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from timediff.sources.raw import write_raw
+
+    write_raw("eicu", tmp_path / "eicu", 12, seed=0)
+    for arguments in (["--print-config"], [str(tmp_path / "eicu" / "raw"), str(tmp_path / "out")]):
+        monkeypatch.setattr("sys.argv", ["timediff", "extract", "eicu", *arguments, "--as-published"])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        assert not end.value.code
+    assert "unbroken = true" in capsys.readouterr().out
+    assert "unbroken = true" in (tmp_path / "out" / "extraction.toml").read_text()
+    report = json.loads((tmp_path / "out" / "extraction.json").read_text())
+    assert report["stays_dropped"]["an unbroken row every 5min"] > 0
+    assert 0 < report["stays"] < 12

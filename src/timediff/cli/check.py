@@ -126,6 +126,16 @@ def _audit(checked: Checked) -> None:
         checked.notes.append(f"{len({s.classifier for s in found.scores})} attacks")
 
 
+def _dossier(checked: Checked) -> None:
+    """That all its pages are as they were written, also those that only people read."""
+    checked.compare()
+    with checked.reading():
+        table = read_json(checked.path / "dossier.json")
+        hashes = table.get("hashes") if isinstance(table, dict) else None
+        for name, digest in (hashes if isinstance(hashes, dict) else {}).items():
+            checked.notes.append(f"{name}: {digest}")
+
+
 def _cohort(checked: Checked) -> None:
     from timediff.data.cohort import read_cohort
 
@@ -158,6 +168,7 @@ KINDS: tuple[tuple[Callable[[Path], bool], str, Callable[[Checked], None]], ...]
     (_has("comparison.json"), "a comparison", _comparison),
     (_has("series.parquet"), "a cohort", _cohort),  # before a run, since a synthetic one has a provenance.json too
     (_has("provenance.json"), "a run", _run),
+    (_has("dossier.json"), "a dossier", _dossier),
     (_has("results.json"), "results", _results),
     (_has("audit.json"), "an audit", _audit),
     (_has("request.json"), "an unfinished sampling", _parts),

@@ -167,6 +167,9 @@ def extract(
     extended: Annotated[
         bool, typer.Option("--extended", help="mimic4: with the paper's supplementary channels.")
     ] = False,
+    as_published: Annotated[
+        bool, typer.Option("--as-published", help="As the paper's authors did it, with --extended the supplement too.")
+    ] = False,
     print_config: Annotated[bool, typer.Option("--print-config", help="Show the source's own settings.")] = False,
     shown: ShowValues = False,
 ) -> None:
@@ -180,13 +183,14 @@ def extract(
 
     kind = lookup(name)
     if print_config:
-        typer.echo(kind.default_toml(), nl=False)
+        typer.echo(kind.default_toml(as_published=as_published), nl=False)
         return
     if source is None or out is None:
         raise TimeDiffError(f"expected timediff extract {name} SOURCE OUT, or --print-config.")
     require_new(out)
     changes = dict(parse_assignment(text) for text in assignments or [])
-    settings = kind.resolve(config, changes | ({"extended": True} if extended else {}))
+    changes |= {"extended": True} if extended else {}
+    settings = kind.resolve(config, changes, as_published=as_published)
     with show_values(shown), bar(f"extracting {name}") as progress:
         extraction = kind.extract(source, settings, progress)
         extraction.write(out, kind.to_toml(settings))
@@ -241,6 +245,8 @@ def describe(
         if feature.discrete:
             rates = [f"{name}: {rate:.1%}" for name, rate in record.class_rates.items()]
             values = ", ".join(rates[:6]) + (f" and {len(rates) - 6} more" if len(rates) > 6 else "")
+        if names := feature.step_names:
+            values += f"; a step each: {', '.join(names[:3])}" + (f" and {len(names) - 3} more" if names[3:] else "")
         # Text, not markup: a unit such as "[min]" is a unit.
         table.add_row(*map(Text, (feature.name, kind, f"{record.missing:.1%}", values)))
     console.print(table)

@@ -31,6 +31,7 @@ class Feature:
     bounds: tuple[float, float] | None = None  # no value lies outside, real or synthetic
     resolution: float | None = None  # values are multiples of it: 1 for heart rate, 0.1 for temperature
     classes: tuple[str, ...] | tuple[int, ...] = ()  # a binary feature's are 0 and 1 unless named
+    step_names: tuple[str, ...] = ()  # what each step stands for, where steps are no times: a code each
 
     def __post_init__(self) -> None:
         if self.kind == "binary" and not self.classes:
@@ -97,6 +98,12 @@ class Feature:
             found.append(wrong("classes are all text or all whole numbers"))
         elif len(set(self.classes)) < len(self.classes):
             found.append(wrong("a class is named twice"))
+        if self.step_names and self.scope != "temporal":
+            found.append(wrong("step_names are for temporal features"))
+        if not all(isinstance(name, str) for name in self.step_names):
+            found.append(wrong("step_names are texts"))
+        elif len(set(self.step_names)) < len(self.step_names):
+            found.append(wrong("a step is named twice"))
         if self.unit is not None and not isinstance(self.unit, str):
             found.append(wrong(f"unit is {self.unit!r}; expected a text"))
         return found
@@ -112,6 +119,10 @@ class Feature:
         values = {key: value for key, value in entry.items() if key in known}
         values.setdefault("kind", KINDS.get(str(entry.get("role"))))
         bounds, resolution, classes = (values.get(key) for key in ("bounds", "resolution", "classes"))
+        if isinstance(steps := values.get("step_names"), list):
+            values["step_names"] = tuple(steps)
+        elif steps is not None:
+            found.append(f"feature {name!r}: step_names must be a list")
         if bounds is not None:
             if not (isinstance(bounds, list) and len(bounds) == 2 and all(map(_number, bounds))):
                 found.append(f"feature {name!r}: bounds must be two numbers, such as [0, 300]")
@@ -283,6 +294,7 @@ class Schema:
             values = {field.name: getattr(feature, field.name) for field in fields(Feature)}
             if feature.classes == () or (feature.kind == "binary" and feature.classes == (0, 1)):
                 values["classes"] = None
+            values["step_names"] = feature.step_names or None
             return values
 
         table = {

@@ -355,12 +355,19 @@ def _facts(case: Case, cohorts: Mapping[str, Sequence[Cohort]], seconds: float) 
         facts[f"stays of {name}"] = " + ".join(f"{len(cohort):,}" for cohort in several)
     facts["split"] = how_split(case.train, case.test)
     facts["grid"] = f"{case.test.schema.steps} steps of {case.test.schema.step}"
+    for name, several in cohorts.items():
+        facts[f"{name}, made by"] = "; ".join(dict.fromkeys(_maker(cohort) for cohort in several))
     facts |= _digests(case.train, case.test, cohorts)
     facts["version"] = f"timediff {__version__}, Python {platform.python_version()}"
     facts["device"] = _device(case.device)
     facts["date"] = time.strftime("%Y-%m-%d")
     facts["duration"] = f"{seconds:.0f} s"
     return facts
+
+
+def _maker(cohort: Cohort) -> str:
+    """What the cohort says of itself: generator, run, seed, version."""
+    return str(cohort.provenance) if cohort.provenance else "it does not say by which run, nor that it is synthetic"
 
 
 def _device(device: str) -> str:

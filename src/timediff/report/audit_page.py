@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from timediff.evaluation.attacks.registry import ATTACKS
+from timediff.evaluation.attacks.registry import ATTACKS, Has
 from timediff.evaluation.audit import Audit
 from timediff.evaluation.score import Score
 from timediff.report.audit_verdicts import QUESTIONS, RULES, attacks_of, audit_verdicts, smallest
@@ -19,7 +19,7 @@ ABOUT = (
     "Attacks on real stays, of which some were trained on: can someone tell which? No number here is about a single "
     "patient."
 )
-HAS = {
+HAS: dict[Has, str] = {
     "cohort": "Who has the synthetic cohort only",
     "run": "Who has the run folder too: settings, weights, and with them as many synthetic stays as he likes",
 }
@@ -51,10 +51,10 @@ def write_audit_page(path: Path, audit: Audit) -> None:
     for has in QUESTIONS:
         names = [name for name in attacks_of(audit) if ATTACKS(name).has == has]
         if names:
-            sections.append(section(HAS[has], _attacks(audit, names)))
+            sections.append(section(HAS[has], attack_tables(audit, names)))
     sections += [
-        section("Groups of patients", groups) if (groups := _groups(audit)) else "",
-        section("What the attacks find where it is known", _power(audit)),
+        section("Groups of patients", groups) if (groups := audited_groups(audit)) else "",
+        section("What the attacks find where it is known", power_table(audit)),
         section("Facts", facts_table(audit.facts) + _settings(audit)),
         section("How to read this page", f'<ul class="plain">{"".join(f"<li>{p}</li>" for p in READING)}</ul>'),
     ]
@@ -63,7 +63,7 @@ def write_audit_page(path: Path, audit: Audit) -> None:
     write_atomically(path, document("Audit by attack", ABOUT + notes, {}, kept, style=STYLE, figures=False))
 
 
-def _attacks(audit: Audit, names: Sequence[str]) -> str:
+def attack_tables(audit: Audit, names: Sequence[str]) -> str:
     """What each attacker does, then what he achieves: attacks on membership, and guesses."""
     said = "".join(
         f"<li><b>{html.escape(one.title)}</b>: {html.escape(one.sentence)} <i>{html.escape(one.source)}</i></li>"
@@ -123,7 +123,7 @@ def _dose(audit: Audit, name: str) -> str:
     return f"1 stay in {round(1 / dose):,}" if dose <= 1 else f"not 1 in {round(1 / max(p.dose for p in own)):,}"
 
 
-def _groups(audit: Audit) -> str:
+def audited_groups(audit: Audit) -> str:
     """AUC of each attack within groups of candidates."""
     scores = [s for s in audit.scores if s.group is not None and s.what == "auc"]
     if not scores:
@@ -139,8 +139,10 @@ def _groups(audit: Audit) -> str:
     return "<p>AUC among some patients only: who stands out is easier to find.</p>" + table(["group", *titles], rows)
 
 
-def _power(audit: Audit) -> str:
-    if not audit.power:
+def power_table(audit: Audit, has: Has | None = None) -> str:
+    """What the attacks find of what was planted; those on the cohort or the run alone, where `has` says so."""
+    tried = [one for one in audit.power if has in (None, one.has)]
+    if not tried:
         return "<p>Not tried.</p>"
     rows = [
         [
@@ -149,7 +151,7 @@ def _power(audit: Audit) -> str:
             cell(f"{one.dose:.1%}" if one.has == "cohort" else "–"),
             cell(f"{one.found} of {one.of}"),
         ]
-        for one in audit.power
+        for one in tried
     ]
     return table(["attack", "planted", "of the training stays", "found"], rows)
 

@@ -1,13 +1,12 @@
-"""Tables of what a clinician would check: one a topic, a row a feature, so that each fits on a page."""
+"""Tables of what a clinician would check: by topic, one a number, a row a feature, generators side by side."""
 
-import html
 from collections.abc import Mapping, Sequence
 from itertools import count
 
 from timediff.evaluation.metrics.clinical import EXTREMES
 from timediff.evaluation.score import Score
-from timediff.report.meanings import meaning
-from timediff.report.score_tables import best, matrix, side_by_side
+from timediff.report.number_tables import by_number
+from timediff.report.score_tables import side_by_side
 
 TOPICS = {
     "How values are written down": ("lattice", "last_digit", "stay_lattice", "repeats"),
@@ -16,13 +15,13 @@ TOPICS = {
     "What no patient can have": ("order",),
 }
 ABOUT = (
-    "Below each number its 95 % interval and the same number for real against real stays. ▲ ▼ mark what is far worse "
+    "Beside each number its 95 % interval and the same number for real against real stays. ▲ ▼ mark what is far worse "
     "than that and not by chance. A heading sorts."
 )
 
 
 def clinical_tables(scores: Mapping[str, Sequence[Score]], numbers: "count[int]") -> str:
-    """Numbers of whole cohorts, generators side by side; below them a table a topic and generator."""
+    """Numbers of whole cohorts, generators side by side; below them a table a number."""
     overall = {name: [s for s in known if s.feature is None] for name, known in scores.items()}
     content = (side_by_side(overall) if any(overall.values()) else "") + f"<p>{ABOUT}</p>"
     for topic, whats in TOPICS.items():
@@ -32,10 +31,5 @@ def clinical_tables(scores: Mapping[str, Sequence[Score]], numbers: "count[int]"
         if not any(found.values()):
             continue
         content += f"<h3>{topic}</h3>\n"
-        for name, known in found.items():
-            content += f"<h4>{html.escape(name)}</h4>" if len(scores) > 1 else ""
-            content += matrix(known, lambda s: s.feature or "", "features" if "order" in whats else "feature")
-        says = [meaning(Score("clinical", what, 0)) for what in whats]
-        items = "".join(f"<li><b>{html.escape(one.title)}</b>: {html.escape(best(one))}</li>" for one in says)
-        content += f"<details><summary>What the columns mean</summary><ul class='plain'>{items}</ul></details>\n"
+        content += by_number(found, lambda s: s.feature or "", "features" if "order" in whats else "feature")
     return content

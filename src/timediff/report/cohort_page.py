@@ -26,7 +26,8 @@ FEW = (
 )
 LEGEND = (
     "Missing: fraction of the steps within each stay, or of the stays. "
-    f"Hidden: fewer than {MIN_AGGREGATE} stays have a value, or have another class than all others. – is no value. "
+    f"Hidden: fewer than {MIN_AGGREGATE} stays have a value, or have another class than all others. "
+    "–: nobody has a value. "
     f"A percentile beyond which fewer than {MIN_AGGREGATE} stays lie is moved inwards until {MIN_AGGREGATE} do."
 )
 MAP = f"Fraction of stays without a value at each step; blank where fewer than {MIN_AGGREGATE} stays are left to count."
@@ -49,7 +50,7 @@ def write_cohort_page(path: Path, cohort: Cohort, *, title: str, extraction: Ext
         rows = [[header(html.escape(rule)), cell(html.escape(count))] for rule, count in extraction.rows()]
         sections.append(section("From all stays to these", table(("rule", "stays"), rows)))
     sections += _features(cohort) if len(cohort) >= MIN_AGGREGATE else [section("Features", f"<p>{FEW}</p>")]
-    content = document(title, ABOUT.format(stays=len(cohort)), facts, sections)
+    content = document(f"Cohort {title}: what is in it", ABOUT.format(stays=len(cohort)), facts, sections)
     with explained(path):
         path.parent.resolve().mkdir(parents=True, exist_ok=True)
     write_atomically(path, content)
@@ -80,7 +81,7 @@ def _row(known: Distribution) -> tuple[str, ...]:
     feature = known.feature
     few = HIDDEN if known.stays else "–"
     missing = few if math.isnan(known.missing) else f"{known.missing:.1%}"
-    value, span = few, "–" if feature.discrete else few
+    value, span = few, "" if feature.discrete else few
     if known.class_rates:
         texts = [f"{name}: {rate:.1%}" for name, rate in list(known.class_rates.items())[:MOST_CLASSES]]
         more = len(known.class_rates) - MOST_CLASSES

@@ -47,7 +47,7 @@ def write_comparison(
         for feature in temporal
     )
     sections = [
-        section("Each feature by itself", _table(records) + f'<p class="note">{html.escape(LEGEND)}</p>'),
+        section("Each feature by itself", features_table(records) + f'<p class="note">{html.escape(LEGEND)}</p>'),
         section("Over time", f'<p>{TRAJECTORIES}</p>\n<div class="grid">\n{grid}\n</div>'),
     ]
     if any(not feature.discrete for feature in temporal):
@@ -61,7 +61,8 @@ def write_comparison(
     write_atomically(path, document(title, about, facts, sections))
 
 
-def _table(records: list[Marginal]) -> str:
+def features_table(records: list[Marginal]) -> str:
+    """One row a feature or class, real beside synthetic."""
     return table(HEADINGS, [_row(cells(record)) for record in records])
 
 

@@ -16,9 +16,11 @@ from timediff.report.clinical_tables import clinical_tables
 from timediff.report.gallery import augmentation, galleries, placed, withheld
 from timediff.report.interactive import SCRIPT, STYLE
 from timediff.report.meanings import ASKED, OTHER, QUESTIONS, families, find_metric, meaning
+from timediff.report.number_tables import by_number
 from timediff.report.page import cell, document, facts_table, header, plotly_is_here, section, table
 from timediff.report.panel_tables import panel
-from timediff.report.score_tables import best, matrix, side_by_side
+from timediff.report.plain_words import CLASSES, answer, overall
+from timediff.report.score_tables import best, side_by_side
 from timediff.report.training_time import training_time
 from timediff.report.verdicts import RULES, Verdict, verdicts
 from timediff.runtime.files import explained, write_atomically
@@ -28,16 +30,8 @@ SHOWN = f"Real stays appear only as aggregates of at least {MIN_AGGREGATE}. "
 SINGLE = "Single stays are shown only of cohorts in which no copy of a real stay was found. "
 WITHHELD = "Single stays of {name} are not shown: {why} "
 INTERNAL = "<b>For internal use only</b>: on the maps of all stays every real stay is a point."
-CLASSES = {
-    "good": "good",
-    "not shown": "few",
-    "with care": "care",
-    "too few to say": "few",
-    "poor": "poor",
-    "not measured": "none",
-}
 FEATURES = (
-    "Each feature by itself; below each number its 95 % interval and the same number for real against real stays. "
+    "Each feature by itself; beside each number its 95 % interval and the same number for real against real stays. "
     "▲ ▼ mark what is far worse than real against real{far}. A heading sorts."
 )
 PROTOCOLS = {
@@ -59,7 +53,7 @@ READING = (
     "<b>Stay</b>: one patient's time in intensive care. <b>Training stays</b>: what the generator was trained on. "
     "<b>Unseen stays</b>: real ones that it was not trained on. <b>AUC, AUROC</b>: the chance to name the right one of "
     "two; 0.5 is guessing.",
-    "<b>–</b>: there is no such number; <b>not available</b>: it could not be computed, and it says why; "
+    "<b>–</b>: there is no such number; <b>not available</b>: it could not be computed, and it says why below; "
     f"<b>hidden</b>: fewer than {MIN_AGGREGATE} real stays say it.",
 )
 
@@ -67,7 +61,6 @@ READING = (
 def write_report(path: Path, results: Results) -> None:
     """Writes the page: warnings, verdicts, facts, evidence by question, figures, how to read it."""
     names = [name for name in results.generators if name in results.scores]
-    title = f"Evaluation of {', '.join(results.generators)}"
     numbers = count()
     sections = [
         section("Verdicts", _verdicts(results, names)),
@@ -87,7 +80,10 @@ def write_report(path: Path, results: Results) -> None:
     box = f'<div class="warning" role="alert">{warnings}</div>\n' if warnings else ""
     kept = [one for one in sections if one]
     about = ABOUT + (INTERNAL if results.settings.get("internal") else SHOWN) + _single(results)
-    page = document(title, about, {}, kept, above=box, style=STYLE, script=SCRIPT, figures=drawn)
+    short = "".join(f'<p class="short">{html.escape(sentence)}</p>' for sentence in overall(results, names))
+    page = document(
+        _title(results), about, _judged(results), kept, above=box + short, style=STYLE, script=SCRIPT, figures=drawn
+    )
     with explained(path):
         path.parent.resolve().mkdir(parents=True, exist_ok=True)
     write_atomically(path, page)
@@ -103,6 +99,25 @@ SIGN = table(
 )
 
 
+def _title(results: Results) -> str:
+    """What was judged, and against what."""
+    *others, last = results.generators or ("nobody",)
+    names = f"{', '.join(others)} and {last}" if others else last
+    held_out = results.facts.get("held-out stays")
+    return f"Synthetic stays of {names}, judged by {held_out or 'unseen'} real ones"
+
+
+def _judged(results: Results) -> dict[str, str]:
+    """Which cohorts these are: how many stays, and by which run, seed and version."""
+    found = {}
+    for name in results.generators:
+        stays, made = results.facts.get(f"stays of {name}"), results.facts.get(f"{name}, made by")
+        said = [f"{stays} stays" if stays and f"{stays} stays" not in (made or "") else "", made or ""]
+        if any(said):
+            found[name] = "; ".join(filter(None, said))
+    return found
+
+
 def _single(results: Results) -> str:
     """Of which cohorts single stays are shown, and why not of the others."""
     whys = withheld(results)
@@ -112,20 +127,24 @@ def _single(results: Results) -> str:
 
 def _verdicts(results: Results, names: Sequence[str]) -> str:
     """A card a question, in it the answer for every generator, and the rules below."""
-    answers = {name: verdicts(results, name) for name in names}
+    answers, several = {name: verdicts(results, name) for name in names}, len(results.generators) > 1
     cards = ""
     for place, question in enumerate(QUESTIONS):
-        words = "".join(_answer(name, answers[name][place], len(results.generators) > 1) for name in names)
+        words = "".join(_answer(name, answers[name][place], several) for name in names)
+        words = f'<div class="answers">{words}</div>' if several else words
         cards += f'<div class="verdict"><h3>{question}</h3>{words}</div>\n'
     rules = "".join(f"<li><b>{question}</b> {html.escape(rule)}</li>" for question, rule in RULES.items())
     below = f"<details><summary>The rules behind these words</summary><ul class='plain'>{rules}</ul></details>"
-    return f'<div class="verdicts">\n{cards}</div>\n{below}'
+    return f'<div class="verdicts{" several" if several else ""}">\n{cards}</div>\n{below}'
 
 
 def _answer(name: str, verdict: Verdict, named: bool) -> str:
+    """Words before numbers: the grade, a plain sentence, and what it rests on."""
     heading = f"<h4>{html.escape(name)}</h4>" if named else ""
     words = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in verdict.sentences)
-    return f'{heading}<p><span class="grade {CLASSES[verdict.grade]}">{verdict.word}</span></p>{words}'
+    said = f'<p class="said">{html.escape(answer(verdict).sentence)}</p>'
+    grade = f'<p><span class="grade {CLASSES.get(verdict.grade, "none")}">{verdict.word}</span></p>'
+    return f"<div>{heading}{grade}{said}{words}</div>"
 
 
 def _settings(settings: Mapping[str, Any]) -> str:
@@ -178,7 +197,7 @@ def _plain(scores: Mapping[str, Sequence[Score]], numbers: "count[int]") -> str:
         limits = {m.mark_beyond for known in each.values() for s in known if (m := find_metric(s.metric))} - {None}
         far = "".join(f" (by more than {limit:g})" for limit in limits)
         content += f"<h3>Feature by feature</h3><p>{FEATURES.format(far=far)}</p>"
-        content += _by_generator(each, lambda s: s.feature or "", "feature") + _legend(each)
+        content += by_number(each, lambda s: s.feature or "", "feature")
     return content
 
 
@@ -191,7 +210,7 @@ def _tstr(scores: Mapping[str, Sequence[Score]], numbers: "count[int]") -> str:
         says = meaning(Score("tstr", "gap", 0))
         content += f"<h4>What is lost</h4><p>{best(says)}</p>"
         content += side_by_side(gaps, lambda s: s.classifier or "")
-    every = _by_generator(scores, lambda s: s.classifier or "", "classifier") + _legend(scores)
+    every = by_number(scores, lambda s: s.classifier or "", "classifier")
     return f"{content}<details><summary>Every number of every classifier</summary>{every}</details>"
 
 
@@ -211,7 +230,7 @@ RESTS = "Every number here rests on so many events, and not on more."
 def _tsrtr(scores: Mapping[str, Sequence[Score]], numbers: "count[int]") -> str:
     above = _events(scores)
     scores = {name: [s for s in known if s.what != "events"] for name, known in scores.items()}
-    content = _by_generator(scores, lambda s: s.classifier or "", "classifier")
+    content = by_number(scores, lambda s: s.classifier or "", "classifier")
     figure = augmentation(scores)
     if figure["data"] and plotly_is_here():
         content = placed(figure, "Mean AUROC over classifiers by fraction of synthetic stays", numbers) + content
@@ -219,7 +238,7 @@ def _tsrtr(scores: Mapping[str, Sequence[Score]], numbers: "count[int]") -> str:
 
 
 def _panel(scores: Mapping[str, Sequence[Score]], numbers: "count[int]") -> str:
-    return panel(scores) + _legend(scores)
+    return panel(scores)
 
 
 # What is better shown in another way than `_plain`.
@@ -231,25 +250,6 @@ LAYOUTS: dict[str, Layout] = {
 }
 
 
-def _by_generator(scores: Mapping[str, Sequence[Score]], row: Callable[[Score], str], heading: str) -> str:
-    """A table a generator, named where there are several."""
-    named = len(scores) > 1
-    return "".join(
-        (f"<h4>{html.escape(name)}</h4>" if named else "") + matrix(known, row, heading)
-        for name, known in scores.items()
-        if known
-    )
-
-
-def _legend(scores: Mapping[str, Sequence[Score]]) -> str:
-    """What the columns mean, each once."""
-    known = dict.fromkeys(meaning(s) for known in scores.values() for s in known)
-    items = "".join(
-        f"<li><b>{html.escape(one.title)}</b>: {html.escape(best(one))}</li>" for one in known if one.sentence
-    )
-    return f"<details><summary>What the columns mean</summary><ul class='plain'>{items}</ul></details>"
-
-
 def _groups(results: Results, names: Sequence[str]) -> str:
     """Scores about some stays only: whom the generator serves worse."""
     scores = {name: [s for s in results.scores[name] if s.group is not None] for name in names}
@@ -259,7 +259,11 @@ def _groups(results: Results, names: Sequence[str]) -> str:
     about += (
         "largest. A group that is much worse than the others is not well represented. Every number is in scores.csv."
     )
-    content = f"<p>{about}</p>" + _by_generator(scores, lambda s: s.group or "", "group") + _legend(scores)
+    apart = {name: [s for s in known if s.what != "all"] for name, known in scores.items()}
+    few = [f"{name}, {s.group}: {s.note}." for name, known in scores.items() for s in known if s.what == "all"]
+    items = "".join(f"<li>{html.escape(one)}</li>" for one in few)
+    content = f"<p>{about}</p>" + by_number(apart, lambda s: s.group or "", "group")
+    content += f"<h4>Groups that are not compared</h4><ul class='plain'>{items}</ul>" if few else ""
     return section("Groups of patients", content)
 
 

@@ -110,7 +110,7 @@ def _histogram(content: Histogram) -> go.Figure:
     figure.update_traces(selector={"name": "real"}, marker_opacity=0.55)
     figure.add_traces(_hidden(content.middles, content.real, content.width, content.bins, heights))
     figure.update_xaxes(title_text=html.escape(content.unit or "value", quote=False))
-    figure.update_yaxes(title_text="of values", tickformat=".0%", rangemode="tozero", nticks=5)
+    figure.update_yaxes(title_text="fraction of values", tickformat=".0%", rangemode="tozero", nticks=5)
     return _dress(figure, 250).update_layout(hovermode="closest", bargap=0, barmode="overlay")
 
 
@@ -123,7 +123,7 @@ def _class_fractions(content: ClassFractions) -> go.Figure:
     figure = go.Figure(_paired_bars(content.real, content.synthetic))
     figure.update_traces(hovertemplate="%{x:.1%}")
     figure.update_yaxes(tickvals=list(range(len(names))), ticktext=names, autorange="reversed", showgrid=False)
-    figure.update_xaxes(title_text="of values", tickformat=".0%", range=[0, 1.02], nticks=6)
+    figure.update_xaxes(title_text="fraction of values", tickformat=".0%", range=[0, 1.02], nticks=6)
     return _dress(figure, 110 + 44 * len(names)).update_layout(barmode="group", hovermode="y unified")
 
 
@@ -160,7 +160,7 @@ def _missing_rates(content: MissingRates) -> go.Figure:
     figure = go.Figure(_paired_bars(content.real, content.synthetic))
     places, texts = list(range(len(content.features))), [_cut(name) for name in content.features]
     figure.update_yaxes(tickvals=places, ticktext=texts, autorange="reversed", showgrid=False)
-    figure.update_xaxes(title_text="missing", tickformat=".0%", rangemode="tozero")
+    figure.update_xaxes(title_text="fraction missing", tickformat=".0%", rangemode="tozero")
     figure.update_traces(hovertemplate="%{x:.1%}")
     figure.update_layout(barmode="group", bargap=0.3)
     return _dress(figure, 110 + 34 * len(places)).update_layout(hovermode="y unified")
@@ -243,7 +243,7 @@ def distribution(cohort: Cohort, known: Distribution) -> go.Figure:
         for hidden in _hidden(bars.x, bars.y, bars.width, bars.text, ()):
             figure.add_trace(hidden.update(showlegend=False), row=1, col=1)
         figure.update_yaxes(tickformat=".0%", rangemode="tozero", nticks=5, row=1, col=1)
-        figure.update_yaxes(title_text="of values", row=1, col=1)
+        figure.update_yaxes(title_text="fraction of values", row=1, col=1)
         figure.update_xaxes(title_text=html.escape(known.feature.unit or "value", quote=False), row=1, col=1)
     else:
         few = f"fewer than {MIN_AGGREGATE} stays have a value" if known.stays else "no value was observed"
@@ -259,7 +259,9 @@ def distribution(cohort: Cohort, known: Distribution) -> go.Figure:
             "missing", MISSING, plain(rates), showlegend=False, hovertemplate="%{y:.1%} missing<extra></extra>"
         )
         figure.add_trace(line, row=2, col=1)
-        figure.update_yaxes(title_text="missing", tickformat=".0%", range=[-0.03, 1.03], nticks=3, row=2, col=1)
+        figure.update_yaxes(
+            title_text="fraction missing", tickformat=".0%", range=[-0.03, 1.03], nticks=3, row=2, col=1
+        )
         figure.update_xaxes(title_text=_step(cohort.schema.step), range=_width(cohort.schema.steps), row=2, col=1)
     return _dress(figure, sum(heights) + 30).update_layout(
         margin_t=12, hovermode="closest", bargap=0, barmode="overlay"
@@ -351,7 +353,7 @@ def _classes(figure: go.Figure, known: Distribution) -> None:
     )
     figure.update_yaxes(tickvals=list(range(len(rates))), ticktext=names, showgrid=False, row=1, col=1)
     figure.update_yaxes(range=[len(rates) - 0.5, -0.5], row=1, col=1)
-    figure.update_xaxes(title_text="of values", tickformat=".0%", range=[0, 1.02], nticks=6, row=1, col=1)
+    figure.update_xaxes(title_text="fraction of values", tickformat=".0%", range=[0, 1.02], nticks=6, row=1, col=1)
 
 
 def _line(

@@ -62,6 +62,7 @@ GALLERIES = {
         "Distances on such maps must not be measured.",
     ),
 }
+BESIDE = 2  # generators that have room beside each other; of more, a menu chooses one
 ONE_FEATURE = ("trajectories", "digits", "stay statistics", "gaps")  # a menu chooses the feature
 LAYOUTS = {"distributions": "grid", "digits": "grid", "embeddings": "thirds", "stay statistics": "thirds"}
 
@@ -99,10 +100,15 @@ def gallery(results: Results, kind: str, numbers: "count[int]") -> str:
     title, about = GALLERIES.get(kind, (html.escape(kind), ""))
     order = {name: place for place, name in enumerate(results.generators)}
     shown.sort(key=lambda figure: order.get(figure.generator or "", -1))
+    whose, features = _distinct(shown, "generator"), _distinct(shown, "feature")
+    beside = 1 < len(whose) <= BESIDE
+    if beside and LAYOUTS.get(kind) == "grid":  # the same feature of each generator in one row
+        shown.sort(key=lambda figure: features.index(figure.feature))
     menus = ""
     if kind in ONE_FEATURE:
-        menus += _menu("feature", [p.feature for p in shown])
-    menus += _menu("generator", [p.generator for p in shown])
+        menus += _menu("feature", features)
+    if not beside:
+        menus += _menu("generator", whose)
     places = {name: {one: str(i) for i, one in enumerate(_distinct(shown, name))} for name in ("feature", "generator")}
     drawn = "\n".join(
         placed(
@@ -114,7 +120,7 @@ def gallery(results: Results, kind: str, numbers: "count[int]") -> str:
         )
         for figure in shown
     )
-    layout = LAYOUTS.get(kind, "")
+    layout = LAYOUTS.get(kind, "grid" if beside else "")
     chooser = f'<div class="chooser">{menus}</div>' if menus else ""
     body = f'<div class="gallery" id="{html.escape(kind)}">{chooser}\n<div class="{layout}">\n{drawn}\n</div></div>'
     return section(title, f"<p>{about}</p>\n{body}")
@@ -129,7 +135,7 @@ def _menu(name: str, values: Sequence[str | None]) -> str:
     known = list(dict.fromkeys(values))
     if len(known) < 2:
         return ""
-    options = "".join(f'<option value="{i}">{html.escape(one or "–")}</option>' for i, one in enumerate(known))
+    options = "".join(f'<option value="{i}">{html.escape(one or "all")}</option>' for i, one in enumerate(known))
     return f'<label>{name} <select name="{name}" autocomplete="off">{options}</select></label>'
 
 

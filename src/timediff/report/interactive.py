@@ -21,7 +21,18 @@ h4 { margin: 1rem 0 .35rem; font-size: .925rem; overflow-wrap: anywhere; }
 .grade.good { color: var(--good); } .grade.care { color: var(--care); }
 .grade.few { color: var(--care); border-style: dashed; }
 .grade.poor { color: var(--poor); } .grade.none { color: var(--none); }
-.scores th:first-child { width: 26rem; }
+.verdict .said { font-size: 1rem; font-weight: 600; }
+.verdicts.several { grid-template-columns: minmax(0, 1fr); }
+.answers { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 17rem), 1fr)); gap: 0 2rem; }
+.short { font-size: 1.1rem; font-weight: 600; max-width: none; overflow-wrap: anywhere; }
+.numbers { display: grid; gap: .5rem 2.5rem; }
+.numbers { grid-template-columns: repeat(auto-fit, minmax(min(100%, var(--least, 24rem)), 1fr)); }
+.numbers > div { min-width: 0; } .numbers td, mark { white-space: nowrap; } .numbers table { font-size: .85rem; }
+.numbers .absent { min-width: 0; text-align: right; }
+ .numbers table, .scores { width: 100%; } .soft { color: var(--soft); }
+.numbers .note { margin: 0 0 .35rem; } .numbers th:first-child { min-width: 5rem; }
+.numbers td, .numbers thead th + th { padding-left: .5rem; } .numbers tr > :last-child { padding-right: 0; }
+.scores th:first-child { width: 40%; }
 .scores td, .scores thead th + th { padding-left: .75rem; }
 .matrix th:first-child { min-width: 7.5rem; }
 .scores tbody th { font-weight: 600; }
@@ -44,7 +55,7 @@ th[aria-sort=descending] button::after { content: " \\2193"; color: var(--ink); 
 figcaption { font-weight: 600; font-size: .925rem; overflow-wrap: anywhere; }
 .canvas { min-height: 8rem; }
 details { margin: .5rem 0; } summary { cursor: pointer; }
-.plain li { margin-bottom: .35rem; max-width: 44rem; overflow-wrap: anywhere; }
+.plain li { margin-bottom: .35rem; max-width: 62rem; overflow-wrap: anywhere; }
 .sign { width: 100%; max-width: 44rem; } .sign th { width: 12rem; } .sign td { height: 2.6rem; }
 @media (max-width: 900px) { .verdicts, .thirds { grid-template-columns: minmax(0, 1fr); } }
 @media (max-width: 700px) {
@@ -67,6 +78,13 @@ details { margin: .5rem 0; } summary { cursor: pointer; }
   .gallery [hidden] { display: block !important; }
   .verdicts { display: block; } .verdict { margin-bottom: .75rem; padding: .6rem .9rem; }
   .thirds { grid-template-columns: repeat(3, minmax(0, 1fr)); }
+  .numbers { gap: .25rem 1.25rem; grid-template-columns: minmax(0, 1fr); }
+  .numbers.few { grid-template-columns: repeat(2, minmax(0, 1fr)); }
+  .numbers > div, .numbers table { break-inside: avoid; } .numbers table { font-size: .58rem; }
+  .numbers .wide td, .numbers .wide thead th, .numbers .wide .part, .numbers mark { white-space: nowrap; }
+  .numbers .wide td, .numbers .wide mark { overflow-wrap: normal; padding-left: .3rem; padding-right: 0; }
+  .numbers .wide tbody th { overflow-wrap: break-word; }
+  .numbers h4 { margin: .5rem 0 0; } .numbers .note { font-size: .62rem; line-height: 1.3; }
   .warning, .sign { break-inside: avoid; }
 }
 """

@@ -18,13 +18,14 @@ STYLE = """
 }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 1rem/1.55 system-ui, sans-serif; }
-main { max-width: 72rem; margin: 0 auto; padding: 1.5rem 1.25rem 4rem; }
+main { max-width: 84rem; margin: 0 auto; padding: 1.5rem 1.25rem 4rem; }
 h1 { font-size: 1.75rem; line-height: 1.2; margin: 0 0 .75rem; overflow-wrap: anywhere; }
 h2 { font-size: 1.2rem; margin: 2.5rem 0 .5rem; }
 h3 { font-size: 1rem; margin: 0; overflow-wrap: anywhere; }
-p { max-width: 44rem; margin: 0 0 1rem; }
+p { max-width: 62rem; margin: 0 0 1rem; }
 .note { color: var(--soft); font-size: .875rem; margin-top: .6rem; }
 .wide { overflow-x: auto; }
+.wide > table { width: 100%; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .925rem; }
 th, td { padding: .35rem .75rem .35rem 0; border-bottom: 1px solid var(--rule); }
 th, td { text-align: right; vertical-align: top; }

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from timediff.evaluation.score import Score
 from timediff.report.meanings import classifier
+from timediff.report.number_tables import by_number
 from timediff.report.score_tables import matrix
 
 ABOUT_KINDS = (
@@ -18,25 +19,24 @@ ABOUT_STATISTICS = (
 
 
 def panel(scores: Mapping[str, Sequence[Score]]) -> str:
-    """The tables of each generator, named where there are several."""
-    return "".join(
-        (f"<h4>{html.escape(name)}</h4>" if len(scores) > 1 else "") + _tables(known)
-        for name, known in scores.items()
-        if known
-    )
+    """Generators side by side: each classifier, each kind of statistics, and the statistics that betray each cohort."""
+
+    def only(chosen: Callable[[Score], bool]) -> dict[str, list[Score]]:
+        return {name: [s for s in known if chosen(s)] for name, known in scores.items()}
+
+    content = by_number(only(lambda s: s.what != "group_auc" and s.feature is None), classifier, "classifier")
+    kinds = by_number(only(lambda s: s.what == "group_auc"), _kind, "statistics of a stay")
+    content += f"<h4>By kind of statistics</h4><p>{ABOUT_KINDS}</p>{kinds}" if kinds else ""
+    statistics = {name: known for name, known in only(lambda s: s.feature is not None).items() if known}
+    tables = "".join(_betrays(name, known, len(scores) > 1) for name, known in statistics.items())
+    about = f"<h4>What betrays it</h4><p>{ABOUT_STATISTICS}</p>"
+    return content + (f'{about}<div class="numbers" style="--least: 34rem">{tables}</div>' if tables else "")
 
 
-def _tables(scores: Sequence[Score]) -> str:
-    kinds = [s for s in scores if s.what == "group_auc"]
-    statistics = [s for s in scores if s.feature is not None]
-    others = [s for s in scores if s.what != "group_auc" and s.feature is None]
-    content = matrix(others, classifier, "classifier") if others else ""
-    content += _below("By kind of statistics", ABOUT_KINDS, kinds, _kind, "statistics of a stay")
-    return content + _below("What betrays it", ABOUT_STATISTICS, statistics, lambda s: s.feature or "", "statistic")
-
-
-def _below(title: str, about: str, scores: Sequence[Score], row: Callable[[Score], str], heading: str) -> str:
-    return f"<h4>{title}</h4><p>{about}</p>{matrix(scores, row, heading)}" if scores else ""
+def _betrays(name: str, scores: Sequence[Score], named: bool) -> str:
+    """Each generator has statistics of its own."""
+    above = f"<h4>{html.escape(name)}</h4>" if named else ""
+    return f"<div>{above}{matrix(scores, lambda s: s.feature or '', 'statistic')}</div>"
 
 
 def _kind(score: Score) -> str:

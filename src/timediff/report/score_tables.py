@@ -3,7 +3,6 @@
 import html
 import math
 from collections.abc import Callable, Mapping, Sequence
-from statistics import fmean
 
 from timediff.evaluation.registry import Meaning
 from timediff.evaluation.score import Score
@@ -24,21 +23,21 @@ def side_by_side(scores: Mapping[str, Sequence[Score]], name: Callable[[Score], 
         for row in rows.values()
     ]
     shown = table(["number", "real against real", *scores], body, kind="sortable scores")
-    return shown + _notes([score for known in scores.values() for score in known])
+    return shown + notes([score for known in scores.values() for score in known])
 
 
 def matrix(scores: Sequence[Score], row: Callable[[Score], str], heading: str) -> str:
     """One row a feature (or what `row` says) and one column a number, each with its floor."""
     columns = list(dict.fromkeys((s.metric, s.what) for s in scores))
-    found: dict[str, dict[object, list[Score]]] = {}
+    found: dict[str, dict[object, Score]] = {}
     for s in scores:
-        found.setdefault(row(s), {}).setdefault((s.metric, s.what), []).append(s)
+        found.setdefault(row(s), {})[s.metric, s.what] = s
     titles = [meaning(Score(metric, what, 0)).title for metric, what in columns]
     body = [
-        [header(html.escape(name)), *(_summary(cells.get(column, [])) for column in columns)]
+        [header(html.escape(name)), *(value_cell(cells.get(column), floor=True) for column in columns)]
         for name, cells in found.items()
     ]
-    return table([heading, *titles], body, kind="sortable matrix") + _notes(scores)
+    return table([heading, *titles], body, kind="sortable matrix") + notes(scores)
 
 
 def value_cell(score: Score | None, *, floor: bool = False) -> str:
@@ -49,17 +48,26 @@ def value_cell(score: Score | None, *, floor: bool = False) -> str:
         reason = html.escape(score.note or "no reason was given")
         return f'<td class="absent"><span class="reason">not available: {reason}</span></td>'
     text = f'<span class="part">{whole(score) or number(score.value)}</span>'
-    if floor and _far(score):
-        text = f"<mark>{text} {'▲' if score.value > 0 else '▼'}</mark>"
-    several = len(score.std) > 1
-    for what, std in score.std.items():
-        label = f" {VARIED.get(what, html.escape(what))}" if several else ""
-        text += f' <span class="part">± {number(std)}{label}</span>'
+    text = (marked(score, text) if floor else text) + spread(score)
     if not (math.isnan(score.low) or math.isnan(score.high)):
         text += f' <span class="interval">{number(score.low)} to {number(score.high)}</span>'
     if floor and not math.isnan(score.floor):
         text += f' <span class="interval">real {number(score.floor)}</span>'
-    return f"<td{_sort(score.value)}>{text}</td>"
+    return f"<td{sort_key(score.value)}>{text}</td>"
+
+
+def marked(score: Score, text: str) -> str:
+    """The text, with a mark where the score is far worse than real against real."""
+    return f"<mark>{text} {'▲' if score.value > 0 else '▼'}</mark>" if _far(score) else text
+
+
+def spread(score: Score) -> str:
+    """Its standard deviations, named where there are several."""
+    several, text = len(score.std) > 1, ""
+    for what, std in score.std.items():
+        label = f" {VARIED.get(what, html.escape(what))}" if several else ""
+        text += f' <span class="part">± {number(std)}{label}</span>'
+    return text
 
 
 def floor_cell(scores: Sequence[Score]) -> str:
@@ -73,7 +81,7 @@ def floor_cell(scores: Sequence[Score]) -> str:
     first = floors[0]
     if not (math.isnan(first.floor_low) or math.isnan(first.floor_high)) and low == high:
         text += f' <span class="interval">{number(first.floor_low)} to {number(first.floor_high)}</span>'
-    return f"<td{_sort(low)}>{text}</td>"
+    return f"<td{sort_key(low)}>{text}</td>"
 
 
 def best(says: Meaning) -> str:
@@ -105,19 +113,6 @@ def _title(row: Mapping[str, Score], name: Callable[[Score], str] | None) -> str
     return header(f"{html.escape(title)}{what}")
 
 
-def _summary(scores: Sequence[Score]) -> str:
-    """The score itself, or of several features the mean of their absolute values and the largest."""
-    known = [score for score in scores if not math.isnan(score.value)]
-    if len(scores) <= 1 or not known:
-        return value_cell(scores[0] if scores else None, floor=True)
-    if len({(score.classifier, score.metric) for score in known}) > 1 or known[0].feature is None:
-        mean = fmean(score.value for score in known)
-        return f'<td{_sort(mean)}>{number(mean)}<span class="interval">mean of {len(known)}</span></td>'
-    mean, worst = fmean(abs(score.value) for score in known), max(known, key=lambda score: abs(score.value))
-    name = html.escape(f"largest {number(worst.value)}, {worst.feature}")
-    return f'<td{_sort(mean)}>{number(mean)}<span class="what">{name}</span></td>'
-
-
 def _far(score: Score) -> bool:
     """Far worse than real against real, and not by chance: the interval does not hold what is perfect."""
     if score.low <= 0 <= score.high:
@@ -126,14 +121,15 @@ def _far(score: Score) -> bool:
     return found is not None and found.mark_beyond is not None and abs(score.value) - floor > found.mark_beyond
 
 
-def _sort(value: float) -> str:
+def sort_key(value: float) -> str:
+    """What the script of the page sorts a cell by."""
     if math.isnan(value):
         return ""
     text = "Infinity" if value == math.inf else "-Infinity" if value == -math.inf else f"{value:.9g}"
     return f' data-sort="{text}"'
 
 
-def _notes(scores: Sequence[Score]) -> str:
+def notes(scores: Sequence[Score]) -> str:
     """What must be known of the numbers that there are, each note once."""
     notes = dict.fromkeys(score.note for score in scores if score.note and not math.isnan(score.value))
     return "".join(f'<p class="note">{html.escape(note)}</p>' for note in notes)

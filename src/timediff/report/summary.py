@@ -58,8 +58,10 @@ def shown(score: Score) -> bool:
 
 
 def _cell(score: Score | None) -> str:
-    if score is None or math.isnan(score.value):
+    if score is None:
         return "–"
+    if math.isnan(score.value):
+        return "not available"  # and not "–", which says that there is no such number
     std = score.std.get("cohort", score.std.get("classifier"))
     if meaning(score).whole:
         return f"{score.value:,.0f}"

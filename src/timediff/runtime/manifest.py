@@ -1,7 +1,7 @@
 """Manifests: the SHA-256 of each file of a folder, so that a later reader knows whether they are what was written."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -38,9 +38,9 @@ class Differences:
         return "; ".join(f"{what}: {listed(names)}" for what, names in found.items() if names)
 
 
-def write_manifest(folder: Path, kind: str) -> None:
-    """Hashes what lies in the folder now, and writes its manifest."""
-    files = {name: sha256(folder / name) for name in _files(folder)}
+def write_manifest(folder: Path, kind: str, also: Sequence[str] = ()) -> None:
+    """Hashes what lies in the folder now, and writes its manifest; `also` are files that nothing reads again."""
+    files = {name: sha256(folder / name) for name in sorted({*_files(folder), *also})}
     table = {"format": FORMAT, "kind": kind, "files": files}
     write_atomically(folder / NAME, json.dumps(table, indent=2))
 

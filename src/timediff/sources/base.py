@@ -30,19 +30,34 @@ class Source(ABC, Generic[S]):
 
     settings: type[S]  # a frozen dataclass
     defaults: str = ""  # its settings as TOML, with comments for who edits them; none: those of the dataclass
+    published: str | None = None  # what of them the paper's authors did otherwise, as TOML; None: the paper has it not
 
     @abstractmethod
     def extract(self, source: str, settings: S, progress: Progress = silent) -> Extraction:
         """The cohort in SOURCE (a folder, a file, a URL), and how many stays each rule dropped."""
 
-    def resolve(self, config: str | Path | None = None, changes: Mapping[str, object] | None = None) -> S:
-        """The source's own settings or those of a file, then single ones by name."""
+    def resolve(
+        self,
+        config: str | Path | None = None,
+        changes: Mapping[str, object] | None = None,
+        *,
+        as_published: bool = False,
+    ) -> S:
+        """The source's own settings, those of the paper's authors, or those of a file; then single ones by name."""
+        if as_published and config is not None:
+            raise TimeDiffError("a file of settings and as_published are both whole settings: give one of them.")
         where = str(config or f"{type(self).__name__} settings")
         table = parse_toml(self.defaults, where) if config is None else read_toml(Path(config))
+        if as_published:
+            if self.published is None:
+                raise TimeDiffError("the paper does not use this source: leave out as_published.")
+            table |= parse_toml(self.published, where)
         return typed.build(self.settings, {**table, **(changes or {})}, where)
 
-    def default_toml(self) -> str:
+    def default_toml(self, *, as_published: bool = False) -> str:
         """What --print-config shows."""
+        if as_published:
+            return self.to_toml(self.resolve(as_published=True))
         return self.defaults or self.to_toml(self.resolve())
 
     def to_toml(self, settings: S) -> str:

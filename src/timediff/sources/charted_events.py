@@ -14,12 +14,22 @@ from timediff.data.arrays import Floats
 from timediff.data.cohort import Cohort
 from timediff.data.schema import Relation, Schema
 from timediff.sources.engines import Engine, Table
-from timediff.sources.extraction import Extraction, any_measured, apply, batches, columns, require_ids, to_resolution
-from timediff.sources.grid import Rule, average_ties, seconds, step_seconds, untied_to_steps
+from timediff.sources.extraction import (
+    Extraction,
+    any_measured,
+    apply,
+    batches,
+    columns,
+    lengths_of,
+    require_ids,
+    to_resolution,
+    within_stays,
+)
+from timediff.sources.grid import Rule, average_ties, on_clock, seconds, untied_to_steps
 from timediff.sources.setting_checks import (
     LARGEST_ID,
     MOST_HOURS,
-    CheckedSettings,
+    GridSettings,
     beyond,
     grid_problems,
     schema_problems,
@@ -43,7 +53,7 @@ class MIMICVariable(VitalSign):
 
 
 @dataclass(frozen=True)
-class MIMICSettings(CheckedSettings):
+class MIMICSettings(GridSettings):
     step: str  # of the grid, such as "1h" or "30min"
     steps: int
     origin: Literal["first", "intime"]  # the first measurement of any variable, or the admission to the unit
@@ -54,6 +64,8 @@ class MIMICSettings(CheckedSettings):
     test: float = 0.25
     relation: tuple[Relation, ...] = ()  # what holds between variables, such as systolic ≥ mean pressure
     extended: bool = False  # MIMIC-IV: with the paper's supplementary channels
+    packed: bool = False  # of those: all codes are one channel, a code a step; likewise all antibiotics
+    merge_names: bool = True  # of those: drug names that differ in case and spaces alone are one
 
     @property
     def schema(self) -> Schema:
@@ -84,7 +96,7 @@ class MIMICTables:
 
 
 def extract(engine: Engine, layout: MIMICTables, settings: MIMICSettings) -> Extraction:
-    width = step_seconds(settings.step)
+    width, by_clock = settings.width, settings.rule == "at"
     wanted = [layout.stays, layout.admissions, layout.patients, layout.events]
     icustays, admissions, patients, events = engine.tables(wanted)
     stays = _stays(icustays, admissions, patients, layout, settings)
@@ -95,7 +107,8 @@ def extract(engine: Engine, layout: MIMICTables, settings: MIMICSettings) -> Ext
     keys, valid = ["stay_id", "variable"], _measured(events, items, stays, layout, settings)
     measured = engine.keep(average_ties(valid, keys, ["value"], "time", settings.rule), "timediff_measured")
     if settings.origin == "first":
-        first = measured.group_by("stay_id").agg(origin=measured.time.min())
+        first = measured.group_by("stay_id").agg(first=measured.time.min())
+        first = first.select("stay_id", origin=on_clock(first["first"], width) if by_clock else first["first"])
         joined = measured.join(first, "stay_id")
         measured = joined.select("stay_id", "variable", "value", time=joined.time - joined.origin)
     found = untied_to_steps(measured, keys, ["value"], "time", width, settings.steps, settings.rule)
@@ -106,26 +119,41 @@ def extract(engine: Engine, layout: MIMICTables, settings: MIMICSettings) -> Ext
         rules[f"age of at least {settings.age:g}"] = everyone["old_enough"].astype(bool)
     rules["a known outcome"] = np.isin(everyone["died"].astype(np.float64), (0, 1))
     series = _series(settings, stay_id, found)
+    length = None
+    if settings.may_end:
+        ends = everyone["left"].astype(np.float64)
+        if settings.origin == "first":
+            begun = columns(first)
+            ends[np.searchsorted(stay_id, begun["stay_id"])] -= begun["origin"]
+        series, length = within_stays(series, ends, width)
     rules["at least one measurement"] = any_measured(series)
     kept, dropped = apply(rules)
     series = {name: grid[kept] for name, grid in series.items()}
     static = {"patient": everyone["patient"][kept], "died": everyone["died"][kept].astype(np.float64)}
-    cohort = Cohort(settings.schema, stay_id[kept], series, static)
+    cohort = Cohort(settings.schema, stay_id[kept], series, static, lengths_of(length, kept, settings.steps))
     return Extraction(cohort, len(stay_id), dropped, engine.facts())
 
 
 def _stays(stays: Any, admissions: Any, patients: Any, layout: MIMICTables, settings: MIMICSettings) -> Any:
-    """A row a unit stay: stay_id, patient, intime in seconds, long_enough, old_enough, died."""
+    """A row a unit stay: stay_id, patient, begin, left (seconds after it), long_enough, old_enough, died.
+
+    Times count from `begin`: admission, or where `at` asks for the clock, its next step, or 1970 until the first
+    measurement is known.
+    """
     joined = stays.join(admissions, "hadm_id", how="left").join(patients, "subject_id", how="left")
     inside, outside = seconds(joined.intime), seconds(joined.outtime)
     if "dob" in patients.columns:
         age = (inside - seconds(joined.dob)) / YEAR
     else:
         age = joined.anchor_age + joined.intime.year() - joined.anchor_year
+    begin = inside
+    if settings.rule == "at":  # charts are kept at full hours: a grid that began between them would miss nearly all
+        begin = on_clock(inside, settings.width) if settings.origin == "intime" else ibis.literal(0, "int64")
     return joined.select(
         stay_id=joined[layout.stay],
         patient=joined.subject_id,
-        intime=inside,
+        begin=begin,
+        left=outside - begin,
         long_enough=(outside - inside >= settings.hours * 3600).fill_null(False),
         old_enough=(age >= (settings.age or 0)).fill_null(False),
         died=joined.hospital_expire_flag,
@@ -141,8 +169,8 @@ def _measured(events: Any, items: Any, stays: Any, layout: MIMICTables, settings
     long = chosen.select("variable", stay_id=chosen[layout.stay], at=seconds(chosen.charttime), value=value)
     wanted = stays.filter(stays.long_enough)
     wanted = wanted if settings.age is None else wanted.filter(wanted.old_enough)
-    joined = long.join(wanted.select("stay_id", "intime"), "stay_id")
-    return joined.select("stay_id", "variable", "value", time=joined["at"] - joined.intime)
+    joined = long.join(wanted.select("stay_id", "begin"), "stay_id")
+    return joined.select("stay_id", "variable", "value", time=joined["at"] - joined.begin)
 
 
 def _items(settings: MIMICSettings) -> dict[str, list[Any]]:

@@ -97,6 +97,23 @@ def on_grid(stay_id: Array, steps: int, rows: Mapping[str, Array], values: Array
     return grid
 
 
+def within_stays(series: Mapping[str, Floats], ends: Floats, width: float) -> tuple[dict[str, Floats], Array]:
+    """Series without what lies beyond each stay's end, and how many steps each stay has: those that begin before it.
+
+    `ends` are counted from the origin, as `width` is; NaN = not known.
+    """
+    steps = next(iter(series.values())).shape[1]
+    begun = np.ceil(np.nan_to_num(ends, nan=np.inf) / width)
+    inside = np.arange(steps) < begun[:, None]
+    length = np.clip(begun, 1, steps).astype(np.int64)
+    return {name: np.where(inside, grid, np.nan) for name, grid in series.items()}, length
+
+
+def lengths_of(length: Array | None, kept: Array, steps: int) -> Array | None:
+    """The lengths of the stays that are kept; None where each has all steps."""
+    return None if length is None or (length[kept] == steps).all() else length[kept]
+
+
 def to_resolution(values: Floats, resolution: float | None) -> Floats:
     """The nearest multiples of the resolution, on which engines agree; without one only the last digits go."""
     with np.errstate(over="ignore"):

@@ -21,9 +21,19 @@ from timediff.runtime.progress import Progress, silent
 from timediff.sources import sql
 from timediff.sources.base import Source, bundled, local
 from timediff.sources.engines import Files, connect_files
-from timediff.sources.extraction import Extraction, any_measured, apply, check_bounds, columns, on_grid, to_resolution
-from timediff.sources.grid import Rule, rule_problems, seconds, step_seconds, to_steps
-from timediff.sources.setting_checks import MOST_HOURS, CheckedSettings, beyond, grid_problems, schema_problems
+from timediff.sources.extraction import (
+    Extraction,
+    any_measured,
+    apply,
+    check_bounds,
+    columns,
+    lengths_of,
+    on_grid,
+    to_resolution,
+    within_stays,
+)
+from timediff.sources.grid import Rule, on_clock, rule_problems, seconds, to_steps
+from timediff.sources.setting_checks import MOST_HOURS, GridSettings, beyond, grid_problems, schema_problems
 from timediff.sources.table_files import parquet_schema
 from timediff.sources.variables import ChartedLimits, VitalSign, schema_of
 
@@ -42,7 +52,7 @@ class MEDSVariable(VitalSign):
 
 
 @dataclass(frozen=True)
-class MEDSSettings(CheckedSettings):
+class MEDSSettings(GridSettings):
     start: tuple[str, ...]  # codes that start a stay
     end: tuple[str, ...]  # codes that end it: the first one after its start
     step: str  # of the grid, such as "1h" or "30min"
@@ -143,12 +153,12 @@ def _extracted(engine: Files, settings: MEDSSettings, schema: Schema, events: An
     _check_heard(events, settings)
     left, begun = everyone["left"].astype(np.float64), everyone["start"].astype(np.float64)
     measured = engine.keep(_measured(events, stays, settings), "timediff_measured")
-    if settings.origin == "first":
-        first = measured.group_by("stay_id").agg(origin=measured["at"].min())
-        timed = measured.join(first, "stay_id").mutate(time=lambda t: t["at"] - t["origin"])
-    else:
-        timed = measured.mutate(time=measured["at"] - measured["start"])
-    series = _series(settings, stay_id, timed)
+    series, length = _series(settings, stay_id, _since_origin(measured, settings)), None
+    if settings.may_end:
+        origin = columns(_origins(measured, settings))
+        place, ends = np.searchsorted(stay_id, origin["stay_id"]), np.full(len(stay_id), np.nan)
+        ends[place] = left[place] - origin["origin"]
+        series, length = within_stays(series, ends, settings.width)
     rules = {
         "a recorded end": ~np.isnan(left),
         f"a stay of at least {settings.hours:g} h": left - begun >= settings.hours * 3600,
@@ -156,7 +166,8 @@ def _extracted(engine: Files, settings: MEDSSettings, schema: Schema, events: An
     }
     kept, dropped = apply(rules)
     static = {"patient": everyone["patient"][kept], "died": everyone["died"][kept].astype(np.float64)}
-    cohort = Cohort(schema, stay_id[kept], {name: grid[kept] for name, grid in series.items()}, static)
+    series = {name: grid[kept] for name, grid in series.items()}
+    cohort = Cohort(schema, stay_id[kept], series, static, lengths_of(length, kept, settings.steps))
     check_bounds(cohort)
     return Extraction(cohort, len(stay_id), dropped, engine.facts())
 
@@ -224,6 +235,17 @@ def _measured(events: Any, stays: Any, settings: MEDSSettings) -> Any:
     return long.join(enough, inside).select("stay_id", "start", "variable", "at", "value")
 
 
+def _origins(measured: Any, settings: MEDSSettings) -> Any:
+    """A row a stay with a measurement: stay_id and the grid's origin, which `at` moves to the clock."""
+    moment = measured["at"] if settings.origin == "first" else measured["start"]
+    found = measured.group_by("stay_id").agg(origin=moment.min())
+    return found.mutate(origin=on_clock(found["origin"], settings.width)) if settings.rule == "at" else found
+
+
+def _since_origin(measured: Any, settings: MEDSSettings) -> Any:
+    return measured.join(_origins(measured, settings), "stay_id").mutate(time=lambda t: t["at"] - t["origin"])
+
+
 def _value(number: Any, group: Codes) -> Any:
     known = ibis.ifelse(number.isnan(), ibis.null(), number)
     value = group.within(known)
@@ -238,10 +260,8 @@ def _series(settings: MEDSSettings, stay_id: Array, timed: Any) -> dict[str, Flo
     series = {}
     for rule, numbers in by_rule.items():
         chosen = timed.filter(timed.variable.isin(numbers)).select("stay_id", "variable", "value", "time")
-        width = step_seconds(settings.step)
-        found = columns(
-            to_steps(chosen, ["stay_id", "variable"], ["value"], "time", width, settings.steps, cast(Rule, rule))
-        )
+        keys, of_step = ["stay_id", "variable"], cast(Rule, rule)
+        found = columns(to_steps(chosen, keys, ["value"], "time", settings.width, settings.steps, of_step))
         for number in numbers:
             variable, mine = settings.variable[number], found["variable"] == number
             rows = {name: column[mine] for name, column in found.items()}

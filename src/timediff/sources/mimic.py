@@ -9,7 +9,7 @@ from timediff.sources.base import Source, bundled
 from timediff.sources.charted_events import MIMICSettings, MIMICTables
 from timediff.sources.engines import Table, connect
 from timediff.sources.extraction import Extraction
-from timediff.sources.mimic4_extended import DEFAULTS, extend, extended_settings
+from timediff.sources.mimic4_extended import DEFAULTS, extend, extended_settings, require_room
 
 TABLES3 = MIMICTables(
     stays=Table(
@@ -54,6 +54,7 @@ TABLES4 = MIMICTables(
 class MIMIC3(Source[MIMICSettings]):
     settings = MIMICSettings
     defaults = bundled("mimic3")
+    published = bundled("mimic3_published")
 
     def extract(self, source: str, settings: MIMICSettings, progress: Progress = silent) -> Extraction:
         if settings.extended:
@@ -65,15 +66,20 @@ class MIMIC3(Source[MIMICSettings]):
 class MIMIC4(Source[MIMICSettings]):
     settings = MIMICSettings
     defaults = bundled("mimic4")
+    published = bundled("mimic4_published")
 
     def extract(self, source: str, settings: MIMICSettings, progress: Progress = silent) -> Extraction:
         if settings.extended and settings.origin != "intime":
             raise TimeDiffError("the extended channels begin with the admission to the unit: set origin = 'intime'.")
+        supplement = extended_settings()
+        if settings.extended:
+            supplement = replace(supplement, packed=settings.packed, merge_names=settings.merge_names)
+            require_room(supplement, settings.steps)
         with connect(source, progress) as engine:
             found = charted_events.extract(engine, TABLES4, settings)
             if not settings.extended:
                 return found
-            cohort = extend(engine, found.cohort, extended_settings())
+            cohort = extend(engine, found.cohort, supplement, by_clock=settings.rule == "at")
             return replace(found, cohort=cohort, facts=engine.facts())
 
     def to_toml(self, settings: MIMICSettings) -> str:

@@ -1,5 +1,8 @@
 """The paper's supplement to MIMIC-IV: glucose, the most frequent ICD codes and antibiotics, age at the first visit.
 
+Codes and antibiotics are static features, one each; or, packed as in the paper, one channel over the steps for all
+codes, whose step k is the k-th most frequent code, and one for all antibiotics. Schema and Parquet keep their names.
+
 Item ids are facts of the MIMIC Code Repository (Johnson et al. 2018, MIT-LCP/mimic-code); they stand, with the names of
 the antibiotics, in settings/mimic4_extended.toml.
 """
@@ -20,7 +23,7 @@ from timediff.settings import typed
 from timediff.sources.base import bundled
 from timediff.sources.engines import Engine, Table
 from timediff.sources.extraction import columns
-from timediff.sources.grid import seconds, step_seconds, to_steps
+from timediff.sources.grid import on_clock, seconds, step_seconds, to_steps
 from timediff.sources.setting_checks import CheckedSettings, beyond
 from timediff.sources.variables import Limits
 
@@ -58,9 +61,16 @@ class ExtendedSettings(CheckedSettings):
     antibiotics: int
     antibiotic_names: tuple[str, ...]  # parts of a drug's name, in lower case
     not_antibiotic_names: tuple[str, ...] = ()
+    packed: bool = False  # all codes are one channel, a code a step; likewise all antibiotics
+    merge_names: bool = True  # drug names that differ in case and spaces alone are one
 
     def problems(self) -> list[str]:
         found = beyond({"codes": self.codes, "antibiotics": self.antibiotics}, 0, MOST_CHANNELS)
+        if not (self.packed or self.merge_names):
+            found.append(
+                "merge_names is false; expected packed = true with it, for many tools read columns whose names differ "
+                "in case alone as one"
+            )
         return found + beyond({"glucose.round_minutes": self.glucose.round_minutes}, 1, 24 * 60)
 
 
@@ -71,31 +81,66 @@ def extended_settings(config: Path | None = None) -> ExtendedSettings:
     return typed.build(ExtendedSettings, table, where)
 
 
-def extend(engine: Engine, cohort: Cohort, settings: ExtendedSettings) -> Cohort:
-    """A MIMIC-IV cohort whose grid begins at admission to the unit, with the supplement's features after its own."""
+def extend(engine: Engine, cohort: Cohort, settings: ExtendedSettings, *, by_clock: bool = False) -> Cohort:
+    """A MIMIC-IV cohort with the supplement's features after its own.
+
+    Its grid begins at admission to the unit, or at the first whole step of the clock after it (`by_clock`).
+    """
+    if settings.packed and cohort.length is not None:
+        raise TimeDiffError(
+            "some stays end within the grid, and a packed channel needs all its steps: set hours to the length of the "
+            "grid, or packed = false."
+        )
     tables = engine.tables([STAYS, CHART, PATIENTS, DIAGNOSES, PRESCRIPTIONS])
     stays, chart, patients, diagnoses, prescriptions = tables
+    admitted = seconds(stays.intime)
+    stays = stays.mutate(begin=on_clock(admitted, step_seconds(cohort.schema.step)) if by_clock else admitted)
     glucose = _glucose(_measured(engine, stays, chart, settings.glucose), cohort)
+    glucose = np.where(cohort.step_mask, glucose, np.nan)
 
     everyone = columns(stays.select("stay_id", "subject_id", "hadm_id"))
     place = _rows(everyone["stay_id"], cohort.stay_id, "icustays")
     admission, subject = everyone["hadm_id"][place], everyone["subject_id"][place]
-    held = _codes(diagnoses, admission, settings.codes) | _antibiotics(prescriptions, admission, settings)
-    features = (
-        Feature("glucose", "continuous", unit=settings.glucose.unit),
-        Feature("age", "continuous", "static", unit="years", bounds=(16, OVER_89), resolution=1),
-        *(Feature(name, "binary", "static") for name in held),
-    )
+    codes = _codes(diagnoses, admission, settings.codes)
+    antibiotics = _antibiotics(prescriptions, admission, settings)
+    age = Feature("age", "continuous", "static", unit="years", bounds=(16, OVER_89), resolution=1)
+    series = {"glucose": glucose}
+    features = [Feature("glucose", "continuous", unit=settings.glucose.unit), age]
+    static = {"age": _age(patients, subject)}
+    if settings.packed:
+        packs = {"icd_codes": codes, "antibiotics": antibiotics}
+        features += [Feature(name, "binary", step_names=tuple(held)) for name, held in packs.items() if held]
+        series |= {name: _packed(held, glucose.shape) for name, held in packs.items() if held}
+    else:
+        static |= {**codes, **antibiotics}
+        features += [Feature(name, "binary", "static") for name in (*codes, *antibiotics)]
     return replace(
         cohort,
         schema=replace(cohort.schema, features=(*cohort.schema.features, *features)),
-        series={**cohort.series, "glucose": glucose},
-        static={**cohort.static, "age": _age(patients, subject), **held},
+        series={**cohort.series, **series},
+        static={**cohort.static, **static},
     )
 
 
+def require_room(settings: ExtendedSettings, steps: int) -> None:
+    """Refuses more codes than a packed channel has steps."""
+    for name in ("codes", "antibiotics"):
+        if settings.packed and (number := getattr(settings, name)) > steps:
+            raise TimeDiffError(
+                f"the grid has {steps} steps, and a packed channel has one for each of its {number} {name}: "
+                f"set steps = {number} or more, or packed = false."
+            )
+
+
+def _packed(held: Mapping[str, Floats], shape: tuple[int, ...]) -> Floats:
+    """(N, L): whether a stay has the code of each step; 0 in steps that no code is left for."""
+    channel = np.zeros(shape)
+    channel[:, : len(held)] = np.stack(list(held.values()), axis=1)
+    return channel
+
+
 def _measured(engine: Engine, stays: Any, chart: Any, settings: Glucose) -> Any:
-    """A row a valid measurement: stay_id, value, time in seconds since admission to the unit, rounded."""
+    """A row a valid measurement: stay_id, value, time in seconds since the grid's origin, rounded."""
     rows = _since(_valid(chart, settings.chart_ids, settings).join(stays, "stay_id"), settings)
     if (labs := _labs(engine)) is not None:
         # Laboratory values belong to a patient; the grid's window says to which stay.
@@ -119,11 +164,9 @@ def _valid(events: Any, ids: Sequence[int], settings: Glucose) -> Any:
 
 
 def _since(events: Any, settings: Glucose) -> Any:
-    """Time since admission, rounded: rounded clock times would miss a grid that begins at any second of the clock."""
+    """Time since the origin, rounded: rounded clock times would miss a grid that begins at any second of the clock."""
     width = settings.round_minutes * 60
-    rows = events.select(
-        "stay_id", value=events.valuenum, late=seconds(events.charttime) - seconds(events.intime) + width // 2
-    )
+    rows = events.select("stay_id", value=events.valuenum, late=seconds(events.charttime) - events.begin + width // 2)
     rows = rows.filter(rows.late >= 0)  # engines differ in how they divide below zero
     return rows.select("stay_id", "value", time=(rows.late // width).cast("int64") * width)
 
@@ -158,8 +201,8 @@ def _antibiotics(prescriptions: Any, admission: Array, settings: ExtendedSetting
     """The antibiotics of most admissions in the database, and which of `admission` were given them."""
     known = prescriptions.filter(prescriptions.hadm_id.notnull(), prescriptions.drug.notnull())
     # Names are compared here, not in the database: engines differ in what is lower case.
-    names = {drug: _name(drug) for drug in columns(known.select("drug").distinct())["drug"]}
-    names = {drug: name for drug, name in names.items() if _antibiotic(name, settings)}
+    drugs = [drug for drug in columns(known.select("drug").distinct())["drug"] if _antibiotic(_name(drug), settings)]
+    names = {drug: _name(drug) if settings.merge_names else drug for drug in drugs}
     if not names:
         return {}
     rows = columns(known.filter(known.drug.isin(sorted(names))).distinct())
@@ -167,10 +210,11 @@ def _antibiotics(prescriptions: Any, admission: Array, settings: ExtendedSetting
     for drug, hadm_id in zip(rows["drug"], rows["hadm_id"], strict=True):
         given.setdefault(names[drug], set()).add(int(hadm_id))
     chosen = _most({name: len(admissions) for name, admissions in given.items()}, settings.antibiotics)
-    return {
-        f"abx_{name.replace(' ', '_')}": np.isin(admission, np.fromiter(given[name], np.int64)).astype(np.float64)
-        for name in chosen
-    }
+    held = {}
+    for name in chosen:
+        title = name.replace(" ", "_") if settings.merge_names else name
+        held[f"abx_{title}"] = np.isin(admission, np.fromiter(given[name], np.int64)).astype(np.float64)
+    return held
 
 
 def _name(drug: str) -> str:

@@ -19,7 +19,16 @@ from timediff.errors import TimeDiffError
 from timediff.runtime.progress import Progress, silent
 from timediff.sources.base import Source, bundled, local
 from timediff.sources.engines import Files, connect_files
-from timediff.sources.extraction import Extraction, any_measured, apply, columns, fingerprint, on_grid
+from timediff.sources.extraction import (
+    Extraction,
+    any_measured,
+    apply,
+    columns,
+    fingerprint,
+    lengths_of,
+    on_grid,
+    within_stays,
+)
 from timediff.sources.grid import Rule, step_seconds, to_steps
 from timediff.sources.physionet_files import exact, read, read_parquet, read_texts, require_numbers
 from timediff.sources.setting_checks import MOST_HOURS, CheckedSettings, beyond, grid_problems, schema_problems
@@ -95,6 +104,7 @@ class PhysioNet2019(Source[PhysioNet2019Settings]):
             label = rows[SEPSIS] == 1
             stays = rows.group_by("stay_id").agg(
                 first=rows[HOUR].min(),
+                last=rows[HOUR].max(),
                 rows=rows.count(),
                 labelled=rows[SEPSIS].notnull().any().cast("int64"),
                 sepsis=label.any().fill_null(False).cast("float64"),
@@ -115,6 +125,10 @@ class PhysioNet2019(Source[PhysioNet2019Settings]):
 
         stay_id: Array = everyone["stay_id"]
         series = {v.name: on_grid(stay_id, settings.steps, found, found[place]) for place, v in places.items()}
+        length = None
+        if settings.hours < settings.steps * settings.width:  # else no record may end within the grid
+            hours = everyone["last"] - everyone["first"] + 1  # a row is the hour that it begins
+            series, length = within_stays(series, hours.astype(np.float64), settings.width)
         rules = {
             f"a record of at least {settings.hours} h": everyone["rows"] >= settings.hours,
             "a known outcome": everyone["labelled"].astype(bool),
@@ -122,7 +136,8 @@ class PhysioNet2019(Source[PhysioNet2019Settings]):
         }
         kept, dropped = apply(rules)
         static = {name: everyone[name][kept].astype(np.float64) for name in (*DESCRIPTORS, "sepsis")}
-        cohort = Cohort(settings.schema, stay_id[kept], {name: values[kept] for name, values in series.items()}, static)
+        series = {name: values[kept] for name, values in series.items()}
+        cohort = Cohort(settings.schema, stay_id[kept], series, static, lengths_of(length, kept, settings.steps))
         facts = {"engine": version, "source_sha256": fingerprint(read(path) for path in files)}
         return Extraction(cohort, len(stay_id), dropped, facts)
 

@@ -36,6 +36,12 @@ def source(name: str) -> Source[Any]:
         raise TimeDiffError("this source needs Ibis and DuckDB: pip install 'timediff-icu[extract]'.") from error
 
 
-def resolve(name: str, config: str | Path | None = None, changes: Mapping[str, object] | None = None) -> Any:
-    """A source's settings: its own or those of a file, then single ones by name."""
-    return source(name).resolve(config, changes)
+def resolve(
+    name: str,
+    config: str | Path | None = None,
+    changes: Mapping[str, object] | None = None,
+    *,
+    as_published: bool = False,
+) -> Any:
+    """A source's settings: its own, those of the paper's authors, or those of a file; then single ones by name."""
+    return source(name).resolve(config, changes, as_published=as_published)

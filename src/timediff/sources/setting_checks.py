@@ -6,7 +6,7 @@ from typing import Any
 from timediff.data.schema import MOST_STEPS, Schema
 from timediff.errors import Problems
 from timediff.settings.typed import shown
-from timediff.sources.grid import step_problems
+from timediff.sources.grid import step_problems, step_seconds
 
 MOST_HOURS = 1e6  # more than a century
 LARGEST_ID = 2**63 - 1
@@ -21,6 +21,24 @@ class CheckedSettings:
 
     def problems(self) -> list[str]:
         return []
+
+
+class GridSettings(CheckedSettings):
+    """Settings of a grid over stays of at least some hours."""
+
+    step: str
+    steps: int
+    hours: float
+
+    @property
+    def width(self) -> int:
+        """Seconds of a step."""
+        return step_seconds(self.step)
+
+    @property
+    def may_end(self) -> bool:
+        """Whether a stay may end before the last step begins."""
+        return self.hours * 3600 < (self.steps - 1) * self.width
 
 
 def beyond(values: Mapping[str, float | None], low: float, high: float) -> list[str]:

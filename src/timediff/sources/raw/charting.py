@@ -18,6 +18,7 @@ from timediff.sources.raw.stays import STATIC, apart, near
 STAYS = 2_000  # charted at a time
 
 VALID, ARTEFACT, ERROR, TEXT, LOOSE = range(5)  # LOOSE = charted for the patient, but for no stay
+FULL_HOUR = (0.75, 0.8)  # of the steps have a round at the full hour, and so many of its measurements are taken then
 REMARKS = ("ERROR", "see nursing note", "unable, patient moving")
 
 
@@ -54,20 +55,28 @@ class Chart:
         self.typical = np.array([VARIABLES[name].typical for name in names])
         self.decoys, self.early, self.anchored = decoys, early, anchored
 
-    def rows(self, rng: np.random.Generator, values: Floats) -> Rows:
-        """Rows whose last valid value in each step is that of `values` (S, V, L), in random order."""
-        last = self._last_minute(rng, values.shape)
+    def rows(self, rng: np.random.Generator, values: Floats, full: Array | None = None) -> Rows:
+        """Rows whose last valid value in each step is that of `values` (S, V, L), in random order.
+
+        `full` (S,) is the minute of a step at which the clock has a full hour: most is charted there.
+        """
+        last = self._last_minute(rng, values.shape, full)
         parts = [*self._true(rng, values, last), self._decoys(rng, values, last), *self._around(rng, values)]
         if self.anchored:
             parts.append(self._origins(rng, values, last))
         rows = Rows.join(parts)
         return rows[rng.permutation(len(rows.stay))]
 
-    def _last_minute(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        """The minute of the last measurement in each step, often on the very border."""
+    def _last_minute(self, rng: np.random.Generator, shape: tuple[int, ...], full: Array | None) -> Array:
+        """The minute of the last measurement in each step, often at a full hour, or on the step's very border."""
         where = rng.random(shape)
         minute = rng.integers(0, 60, shape)
-        return np.where(where < 0.2, 0, np.where(where < 0.25, 59, minute))
+        minute = np.where(where < 0.2, 0, np.where(where < 0.25, 59, minute))
+        if full is None:
+            return minute
+        stays, _, steps = shape
+        together = rng.random((stays, 1, steps)) < FULL_HOUR[0]
+        return np.where(together & (rng.random(shape) < FULL_HOUR[1]), full[:, None, None], minute)
 
     def _true(self, rng: np.random.Generator, values: Floats, last: Array) -> list[Rows]:
         stay, variable, step = np.nonzero(np.isfinite(values))
@@ -128,6 +137,11 @@ class Chart:
 
 def _rows(stay: Array, variable: Array, minute: Array, value: Floats, kind: Array | int = VALID) -> Rows:
     return Rows(stay, variable, minute, value, np.broadcast_to(kind, stay.shape))
+
+
+def to_full_hour(origin: Array) -> Array:
+    """Minutes from each origin, in seconds since 1970, to the next full hour of the clock."""
+    return -(origin // 60) % 60
 
 
 class Catalogue:

@@ -21,6 +21,7 @@ COLUMNS = {"heart_rate": "heartrate", "resp_rate": "respiration", "spo2": "sao2"
 WILD = {"heart_rate": (0.0, 300.0), "resp_rate": (0.0, 180.0), "spo2": (5.0, 100.0), "mbp": (-20.0, 320.0)}
 TYPICAL = np.array([85.0, 18.0, 97.0, 80.0])
 AROUND = 24  # steps charted before the window and after it
+STEADY = 0.5  # of the stays have a row every five minutes, as the monitor's table mostly has; the others have gaps
 LOW, HIGH = np.array(list(WILD.values())).T
 VITAL_PERIODIC = (
     *("vitalperiodicid", "patientunitstayid", "observationoffset", "temperature", "sao2", "heartrate", "respiration"),
@@ -127,16 +128,21 @@ def _write_vitals(rng: np.random.Generator, folder: Path, found: Stays, progress
 def _rows(rng: np.random.Generator, values: Floats) -> tuple[Array, Array, Floats]:
     """Stay, offset and the four values of each row; in random order."""
     stays, vitals, _ = values.shape
+    steady = rng.random((stays,)) < STEADY
     beside = near(rng, np.broadcast_to(TYPICAL, (stays, 2 * AROUND, vitals)), LOW, HIGH, 1)
     parts = [beside[:, :AROUND], values.transpose(0, 2, 1), beside[:, AROUND:]]
     values = np.concatenate(parts, axis=1)  # (S, steps, V)
     there = np.isfinite(values).any(axis=2) | (rng.random(values.shape[:2]) < 0.5)
+    phase = rng.integers(0, MINUTES, (stays,))  # of the rows of a steady stay
+    there[steady, AROUND:-AROUND] = True
+    _cut(rng, there, steady, phase)
     stay, step = np.nonzero(there)
     true, size = values[stay, step], len(stay)
     minute = rng.integers(0, MINUTES, size) * (rng.random(size) < 0.6)
+    minute = np.where(steady[stay], phase[stay], minute)
     offset = FIRST + MINUTES * (step - AROUND) + minute
 
-    which = rng.random(size)
+    which = np.where(steady[stay], 0.5, rng.random(size))  # neither an earlier row nor a second one
     before, twice = (which < 0.15) & (minute > 0), which > 0.96
     some = rng.random(true.shape) < 0.2
     # An earlier row holds other values, or the true one where the later row has none.
@@ -153,6 +159,17 @@ def _rows(rng: np.random.Generator, values: Floats) -> tuple[Array, Array, Float
         np.concatenate([offset, (offset - minute + sooner)[before], offset[twice]])[order],
         np.concatenate([final - d, earlier, second])[order],
     )
+
+
+def _cut(rng: np.random.Generator, there: Array, steady: Array, phase: Array) -> None:
+    """Steady stays begin before the window and end after it, but for some: their rows begin or end within it."""
+    kind = rng.permutation(len(steady)) % 5
+    late, early = steady & (kind == 0), steady & (kind == 1)
+    there[late, :AROUND], phase[late] = False, np.maximum(phase[late], 1)
+    there[early, -AROUND:] = False
+    whole = steady & (kind > 1)
+    # The last row before the window or its first one is at minute 60 at the latest, the first after it at 1440.
+    there[whole, AROUND - 1] = there[whole, -AROUND] = True
 
 
 def _others(rng: np.random.Generator, mean: Floats) -> dict[str, Any]:

@@ -146,7 +146,7 @@ def _write_chart(
     with csv_gz(folder / "CHARTEVENTS.csv.gz") as append:
         for start in range(0, len(found), charting.STAYS):
             block = slice(start, start + charting.STAYS)
-            rows = chart.rows(rng, found.values[block])
+            rows = chart.rows(rng, found.values[block], charting.to_full_hour(origin[block]))
             stay, size = rows.stay + start, len(rows.stay)
             modern = source[stay] == 1
             kind = np.where((rows.kind == ERROR) & ~modern, ARTEFACT, rows.kind)  # the older system marks no errors

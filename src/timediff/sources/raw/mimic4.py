@@ -8,7 +8,7 @@ import pyarrow as pa
 from timediff.data.arrays import Array
 from timediff.data.cohort import Cohort
 from timediff.runtime.progress import Progress
-from timediff.sources.raw import charting
+from timediff.sources.raw import charting, mimic4_hospital
 from timediff.sources.raw.charting import ARTEFACT, TEXT, VALID
 from timediff.sources.raw.csvgz import choice, column, csv_gz, empty, time, words_at, write_csv_gz
 from timediff.sources.raw.items import METAVISION, VARIABLES
@@ -37,6 +37,7 @@ def write(folder: Path, stays: int, seed: int, progress: Progress) -> Cohort:
     _write_stays(rng, folder / "icu", found, subject, hadm)
     _write_items(folder / "icu")
     _write_chart(rng, folder / "icu", found, subject, hadm, progress)
+    mimic4_hospital.write(rng, folder / "hosp", found, subject, hadm)
     return found.truth(SCHEMA, subject)
 
 
@@ -125,7 +126,7 @@ def _write_chart(
     with csv_gz(folder / "chartevents.csv.gz") as append:
         for start in range(0, len(found), charting.STAYS):
             block = slice(start, start + charting.STAYS)
-            rows = chart.rows(rng, found.values[block])
+            rows = chart.rows(rng, found.values[block], charting.to_full_hour(origin[block]))
             stay, size = rows.stay + start, len(rows.stay)
             charted = origin[stay] + 60 * rows.minute
             measured = catalogue.columns(rng, rows, np.zeros(charting.STAYS, np.int64), found.line[block])

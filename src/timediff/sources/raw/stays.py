@@ -102,7 +102,8 @@ def plan(
 
     begin, end = np.array(["2101-01-01", "2190-01-01"], "datetime64[s]").astype(np.int64)
     intime = rng.integers(begin, end, total)
-    intime -= np.where(rng.random(total) < 0.5, intime % 60, 0)
+    exact = rng.random(total)  # some are admitted on the full minute, some on the full hour
+    intime -= np.where(exact < 0.2, intime % HOUR, np.where(exact < 0.5, intime % 60, 0))
     stays = Stays(
         rule=rule,
         stay_id=numbers(rng, first_id, total),

@@ -1,0 +1,1 @@
+"""The documents that go with a synthetic cohort: a dossier to decide by, model card, datasheet, Croissant metadata."""
