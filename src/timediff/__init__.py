@@ -24,6 +24,7 @@ __all__ = [
     "TimeDiffError",
     "audit",
     "audit_to",
+    "batches",
     "check",
     "compare",
     "describe",
@@ -48,6 +49,7 @@ __all__ = [
 _HOMES = {
     "Cohort": "timediff.data.cohort",
     "read_cohort": "timediff.data.cohort",
+    "batches": "timediff.data.batches",
     "Feature": "timediff.data.schema",
     "Schema": "timediff.data.schema",
     "Split": "timediff.data.schema",
@@ -87,6 +89,7 @@ _CALLED = {"Settings": "TimeDiffSettings"}  # there
 if TYPE_CHECKING:
     from timediff.cli.check import check
     from timediff.comparison.compare import compare
+    from timediff.data.batches import batches
     from timediff.data.cohort import Cohort, read_cohort
     from timediff.data.schema import Feature, Schema, Split
     from timediff.documents.about import About

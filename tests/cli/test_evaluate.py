@@ -45,6 +45,21 @@ def test_no_leak_ends_with_zero(run: Run, cohorts: Path, tmp_path: Path) -> None
     assert "Whom could it expose? not shown. No exact copies or near copies beyond chance were found; whether" in out
 
 
+def test_a_finished_evaluation_is_shown_again_by_resume_and_by_nothing_else(
+    run: Run, cohorts: Path, tmp_path: Path
+) -> None:
+    given = [*command(cohorts, tmp_path / "out", "copying=train"), "--only=copies"]
+    first = run(*given)
+    again = run(*given, "--resume")
+    assert (first[0], again[0]) == (3, 3)
+    assert "is finished: nothing was left to do" in again[1]
+    assert "signs of a leak in copying" in again[1]
+    assert run(*given)[0] == 2
+    code, _, err = run(*given, "--resume", "--seed=9")
+    assert code == 2
+    assert "holds another evaluation" in err
+
+
 def test_an_audit_of_the_cohort_answers_the_third_question(run: Run, cohorts: Path, tmp_path: Path) -> None:
     for name in ("train", "fresh"):
         real = [str(cohorts / "train"), str(cohorts / "test"), str(tmp_path / f"audit-{name}")]

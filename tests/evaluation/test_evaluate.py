@@ -298,7 +298,7 @@ def test_a_scores_file_has_the_columns_of_version_0_1_0():
     assert (named["judge"], named["spread_judge"], named["spread_cohort"]) == ("strong", "0.1", "0.2")
 
 
-def test_evaluation_knows_nothing_of_reports_but_how_to_ask_for_one():
+def test_evaluation_knows_nothing_of_reports_but_how_to_ask_for_one_and_how_it_is_shown():
     folder = Path(evaluation.__file__).parent
     asking = {
         (file.name, line.strip())
@@ -309,6 +309,15 @@ def test_evaluation_knows_nothing_of_reports_but_how_to_ask_for_one():
     assert asking == {
         ("results.py", "from timediff.report.evaluation_page import write_report"),
         ("audit.py", "from timediff.report.audit_page import write_audit_page"),
+        *(
+            (f"{file}.py", f"from timediff.report.notebook import {shown}")
+            for file, *many in (
+                ("results", "results_lines", "results_html"),
+                ("audit", "audit_lines", "audit_html"),
+                ("settings", "facts_html"),
+            )
+            for shown in many
+        ),
     }
 
 

@@ -1,6 +1,7 @@
 """MEDS: the package's own validation, the standard's two laws of subjects, and the way back by `timediff extract`."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from meds import CodeMetadataSchema, DataSchema, DatasetMetadataSchema
 
@@ -164,3 +166,14 @@ def test_times_that_no_calendar_has_are_refused(tmp_path: Path, mixed: Cohort) -
     with pytest.raises(TimeDiffError, match="expected a duration"):
         td.export(replace(mixed, schema=schema), tmp_path / "out", to="meds")
     assert [path.name for path in tmp_path.iterdir()] == ["years"]
+
+
+def test_the_task_of_the_page_on_meds_tools_names_codes_that_an_export_has(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "meds-tools.md").read_text()
+    (task,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    asked = {one["code"] for one in yaml.safe_load(task)["predicates"].values()}
+    cohort = td.simulate(120, steps=24, seed=0)
+    td.export(cohort, tmp_path / "events", to="meds")
+    codes = events(tmp_path / "events")["code"].to_pylist()
+    assert asked <= set(codes)
+    assert codes.count("OUTCOME//died//1") == cohort.label.sum()

@@ -130,3 +130,8 @@ def test_planned_first_it_is_fitted_alike(model: Any, mixed: Cohort) -> None:
     assert (plan["stays"], plan["steps"], plan["updates"], plan["stays an update"] % 16) == (len(mixed), 6, 6, 0)
     assert plan["parameters"] == sum(one.numel() for one in model.fitted.network.parameters())
     assert planned.fit(mixed, seed=0).identity == model.identity
+
+
+def test_it_reads_well_and_shows_no_value(model: Generator) -> None:
+    assert repr(model).startswith(f"{type(model).__name__}:\n  generator: {model.name}\n  state: fitted")
+    assert "<table" in model._repr_html_()

@@ -64,6 +64,11 @@ def check(path: str | Path) -> Checked:
     )
 
 
+def kind_of(folder: Path) -> str | None:
+    """What a folder is, in words; None of what is none of ours."""
+    return next((kind for is_one, kind, _ in KINDS if folder.is_dir() and is_one(folder)), None)
+
+
 def _run(checked: Checked) -> None:
     from timediff.generators.registry import GENERATORS
     from timediff.generators.run import HASHED, Run

@@ -203,13 +203,21 @@ def extract(
 
 @app.command()
 def describe(
-    cohort: CohortPath,
+    cohort: Annotated[
+        Path,
+        typer.Argument(metavar="PATH", help="A cohort, a run, results, an audit or a comparison.", show_default=False),
+    ],
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a page with a picture a feature.", show_default=False)
     ] = None,
     shown: ShowValues = False,
 ) -> None:
-    """Check a cohort and show what is in it and where it came from."""
+    """Show what is in a cohort and where it came from; or what a run, results, an audit or a comparison is."""
+    from timediff.cli.describing import described
+
+    if described(cohort, html):
+        return
+
     from rich.table import Table
     from rich.text import Text
 
@@ -486,7 +494,8 @@ def evaluate(
     from timediff.runtime.files import require_new
 
     given = _named_paths(synthetic)
-    require_new(out)
+    if not resume:
+        require_new(out)
     require_plotly()
     with waiting("reading the cohorts and loading PyTorch"):
         from timediff.data.cohort import Cohort, read_cohort

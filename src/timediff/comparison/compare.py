@@ -19,6 +19,7 @@ from timediff.comparison.training import TrainingTask, carry_out
 from timediff.data.cohort import Cohort, read_cohort
 from timediff.errors import Stopped, TimeDiffError
 from timediff.evaluation.evaluate import FEWEST, evaluate, require_real, require_synthetic
+from timediff.evaluation.own_metrics import requested
 from timediff.evaluation.results import Results
 from timediff.evaluation.settings import EvaluationSettings
 from timediff.evaluation.trainings import Training, runtimes
@@ -52,10 +53,10 @@ def compare(
 
     `generators` are names of generators or presets, or a mapping from names of your own to such names or to generators
     that are not fitted. `stays` is the size of each synthetic cohort, as many as there are to train on if not given.
-    `changes` are settings of the evaluation, such as protocol="paper". What failed is in `Results.trainings`.
+    `changes` are settings of the evaluation, such as protocol="paper", quick=True or metrics=[mine]. What failed is in
+    `Results.trainings`.
     """
-    given: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in changes.items()}
-    asked = replace(settings or EvaluationSettings(), **given)
+    asked = requested(settings, **changes)
     comparison = Comparison.of(
         train, test, Path(out), rows_of(generators), seeds=seeds, stays=stays, settings=asked, jobs=jobs, resume=resume
     )

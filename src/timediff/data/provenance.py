@@ -62,6 +62,15 @@ class CohortProvenance:
         """Of some of the stays."""
         return replace(self, derived=True)
 
+    def facts(self) -> dict[str, str]:
+        """A row each for a page."""
+        told = {"synthetic": "yes, derived from a synthetic cohort" if self.derived else "yes"}
+        values = {
+            "generator": self.generator, "run": self.run, "trained on": self.trained_on, "sampling seed": self.seed,
+            "stays sampled": self.stays, "TimeDiff": self.version, "sampled on": self.date,
+        }  # fmt: skip
+        return told | {name: "not known" if value is None else str(value) for name, value in values.items()}
+
     def __str__(self) -> str:
         """One line that a person reads."""
         known = [f"by {self.generator}" if self.generator else ""]

@@ -48,9 +48,10 @@ from timediff.generators.base import Generator
 from timediff.runtime.files import explained, locked, new_folder, refuse_existing, write_atomically
 from timediff.runtime.manifest import differences, read_manifest, write_manifest
 from timediff.runtime.parsing import Unreadable, read_json, read_text
-from timediff.runtime.progress import Progress, Say, silent, unheard
+from timediff.runtime.progress import Progress, Say, unheard
 from timediff.runtime.seeding import stream
 from timediff.runtime.stored import restored
+from timediff.runtime.watching import Watching, watched
 from timediff.settings.base import NeuralSettings
 from timediff.settings.resolve import resolve
 
@@ -105,6 +106,16 @@ class Audit:
     settings: Mapping[str, Any]
     facts: Mapping[str, str]
     notes: Sequence[str] = ()
+
+    def __repr__(self) -> str:
+        from timediff.report.notebook import audit_lines
+
+        return "\n  ".join(audit_lines(self))
+
+    def _repr_html_(self) -> str:
+        from timediff.report.notebook import audit_html
+
+        return audit_html(self)
 
     def write(self, path: str | Path) -> None:
         """Writes the folder: audit.json, audit.html."""
@@ -202,22 +213,23 @@ def audit(
     synthetic: Cohort | None = None,
     settings: AuditSettings | None = None,
     folder: Path | None = None,
-    progress: Progress = silent,
+    progress: Watching = None,
     say: Say = unheard,
 ) -> Audit:
     """Attacks a synthetic cohort, a fitted generator, or both. Shadow models are kept in `folder` until it is done."""
     settings, started = settings or AuditSettings(), time.monotonic()
     settings.check()
     check(train, held_out, run, synthetic)
-    work = Work(train, held_out, run, synthetic, settings, folder, progress, say)
     scores: list[Score] = []
     power: list[Power] = []
-    for one in work.attacks:
-        begun = time.monotonic()
-        scores += work.scores_of(one)
-        if settings.power:
-            power += work.power_of(one)
-        say(f"{one.title}: {time.monotonic() - begun:.0f} s")
+    with watched(progress, "training shadow models") as shown:
+        work = Work(train, held_out, run, synthetic, settings, folder, shown, say)
+        for one in work.attacks:
+            begun = time.monotonic()
+            scores += work.scores_of(one)
+            if settings.power:
+                power += work.power_of(one)
+            say(f"{one.title}: {time.monotonic() - begun:.0f} s")
     facts = _facts(train, held_out, run, synthetic, work) | {"duration": f"{time.monotonic() - started:.0f} s"}
     return Audit(scores, power, _stated(settings), facts, work.notes)
 
@@ -231,7 +243,7 @@ def audit_to(
     synthetic: Cohort | None = None,
     settings: AuditSettings | None = None,
     resume: bool = False,
-    progress: Progress = silent,
+    progress: Watching = None,
     say: Say = unheard,
 ) -> Audit:
     """Audits and writes the folder `path`. Shadow models wait in a hidden folder, and are removed when all is done."""

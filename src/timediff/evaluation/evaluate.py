@@ -11,7 +11,7 @@ import platform
 import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from timediff.evaluation.case import Case
 from timediff.evaluation.figure_data import cohort_figures
 from timediff.evaluation.leaks import leaks, refuse_copied, refuse_leaks
 from timediff.evaluation.metrics.marginals import require_same_features
+from timediff.evaluation.own_metrics import Asked, requested
 from timediff.evaluation.registry import METRICS
 from timediff.evaluation.results import Results, scores_csv
 from timediff.evaluation.score import Score, combined, with_floors
@@ -33,7 +34,8 @@ from timediff.evaluation.tasks import FLOOR, Measured, keep, kept
 from timediff.evaluation.tasks import tasks as tasks_of
 from timediff.runtime.files import explained, locked, refuse_existing, write_atomically
 from timediff.runtime.parsing import read_text
-from timediff.runtime.progress import Progress, Say, silent, unheard
+from timediff.runtime.progress import Progress, Say, unheard
+from timediff.runtime.watching import Watching, watched
 
 if TYPE_CHECKING:
     from timediff.evaluation.audit import Audit
@@ -51,18 +53,35 @@ def evaluate(
     settings: EvaluationSettings | None = None,
     audits: Sequence["Audit"] = (),
     parts: Path | None = None,
-    progress: Progress = silent,
+    quick: bool = False,
+    metrics: Iterable[Asked] = (),
+    progress: Watching = None,
     say: Say = unheard,
     **changes: Any,
 ) -> Results:
     """Every metric; `synthetic` is one cohort, or one or several by name: those of one name differ by seed alone.
 
-    `changes` are single settings, such as protocol="paper" or only=["nnaa"]. In the folder `parts` each finished metric
-    is kept, and taken from there when the same evaluation is called again; scores.csv there has the scores so far.
-    `audits` of these synthetic cohorts answer the third question.
+    `changes` are single settings, such as protocol="paper" or only=["nnaa"]; `quick` is three repetitions of the quick
+    metrics, and `metrics` are measured beside ours: names, or functions of a `Measurement` that return a number. In the
+    folder `parts` each finished metric is kept, and taken from there when the same evaluation is called again;
+    scores.csv there has the scores so far. `audits` of these synthetic cohorts answer the third question. `progress`
+    is as in `fit`.
     """
-    settings = replace(settings or EvaluationSettings(), **{k: _tuple(v) for k, v in changes.items()})
-    cohorts = _named(synthetic)
+    asked = requested(settings, quick=quick, metrics=metrics, **changes)
+    with watched(progress, "evaluating") as shown:
+        return _evaluated(train, test, _named(synthetic), asked, audits, parts, shown, say)
+
+
+def _evaluated(
+    train: Cohort,
+    test: Cohort,
+    cohorts: Mapping[str, Sequence[Cohort]],
+    settings: EvaluationSettings,
+    audits: Sequence["Audit"],
+    parts: Path | None,
+    progress: Progress,
+    say: Say,
+) -> Results:
     _check(train, test, cohorts, settings)
     audited = _audited(audits, train, cohorts)
     started = time.monotonic()
@@ -101,7 +120,7 @@ def evaluate(
         audits=audited,
         generators=tuple(cohorts),
         scores=scores_of,
-        settings=asdict(settings) | {"tsrtr_valid": len(train) <= settings.tsrtr_real},
+        settings=_settings(settings, train),
         facts=_facts(case, cohorts, time.monotonic() - started),
         warnings=_warnings(case, cohorts, scores_of),
         figures=[
@@ -129,11 +148,20 @@ def evaluate_to(
     settings: EvaluationSettings | None = None,
     audits: Sequence["Audit"] = (),
     resume: bool = False,
-    progress: Progress = silent,
+    quick: bool = False,
+    metrics: Iterable[Asked] = (),
+    progress: Watching = None,
     say: Say = unheard,
+    **changes: Any,
 ) -> Results:
-    """Evaluates and writes the folder `path`; what is finished waits in a hidden folder until all is there."""
-    path, settings = Path(path), settings or EvaluationSettings()
+    """Evaluates, as `evaluate` does, and writes the folder `path`.
+
+    What is finished waits in a hidden folder until all is there. With `resume`, a folder that holds this very
+    evaluation is read.
+    """
+    path, settings = Path(path), requested(settings, quick=quick, metrics=metrics, **changes)
+    if resume and path.exists():
+        return _finished(path, train, test, _named(synthetic), settings, audits, say)
     refuse_existing(path)
     _check(train, test, _named(synthetic), settings)  # a mistake is named before anything is written
     _audited(audits, train, _named(synthetic))
@@ -152,6 +180,43 @@ def evaluate_to(
         results.write(path)
         shutil.rmtree(parts)
     return results
+
+
+def _finished(
+    path: Path,
+    train: Cohort,
+    test: Cohort,
+    cohorts: Mapping[str, Sequence[Cohort]],
+    settings: EvaluationSettings,
+    audits: Sequence["Audit"],
+    say: Say,
+) -> Results:
+    """The results that are there, if they are those of this evaluation."""
+    found = Results.read(path, say=say)
+    asked = json.loads(json.dumps(_settings(settings, train)))
+    digests = _digests(train, test, cohorts)
+    audited = {name: one.table() for name, one in _audited(audits, train, cohorts).items()}
+    same = found.generators == tuple(cohorts) and dict(found.settings) == asked
+    same = same and {name: found.facts.get(name) for name in digests} == digests
+    if not same or {name: one.table() for name, one in found.audits.items()} != audited:
+        raise TimeDiffError(
+            f"{path} holds another evaluation (a cohort, a setting or an audit differs): choose another folder."
+        )
+    say(f"{path} is finished: nothing was left to do")
+    return found
+
+
+def _settings(settings: EvaluationSettings, train: Cohort) -> dict[str, Any]:
+    """As results have them."""
+    return asdict(settings) | {"tsrtr_valid": len(train) <= settings.tsrtr_real}
+
+
+def _digests(train: Cohort, test: Cohort, cohorts: Mapping[str, Sequence[Cohort]]) -> dict[str, str]:
+    """As results have them among their facts."""
+    found = {"training data, SHA-256": train.digest(), "held-out data, SHA-256": test.digest()}
+    return found | {
+        f"{name}, SHA-256": " ".join(cohort.digest() for cohort in several) for name, several in cohorts.items()
+    }
 
 
 def _audited(audits: Sequence["Audit"], train: Cohort, cohorts: Mapping[str, Sequence[Cohort]]) -> dict[str, "Audit"]:
@@ -290,11 +355,9 @@ def _facts(case: Case, cohorts: Mapping[str, Sequence[Cohort]], seconds: float) 
         facts[f"stays of {name}"] = " + ".join(f"{len(cohort):,}" for cohort in several)
     facts["split"] = how_split(case.train, case.test)
     facts["grid"] = f"{case.test.schema.steps} steps of {case.test.schema.step}"
-    facts["training data, SHA-256"] = case.train.digest()
-    facts["held-out data, SHA-256"] = case.test.digest()
     for name, several in cohorts.items():
         facts[f"{name}, made by"] = "; ".join(dict.fromkeys(_maker(cohort) for cohort in several))
-        facts[f"{name}, SHA-256"] = " ".join(cohort.digest() for cohort in several)
+    facts |= _digests(case.train, case.test, cohorts)
     facts["version"] = f"timediff {__version__}, Python {platform.python_version()}"
     facts["device"] = _device(case.device)
     facts["date"] = time.strftime("%Y-%m-%d")
@@ -311,7 +374,3 @@ def _device(device: str) -> str:
     import torch
 
     return torch.cuda.get_device_name() if device.startswith("cuda") else f"{os.cpu_count()} CPU cores"
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

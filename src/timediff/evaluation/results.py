@@ -38,6 +38,17 @@ class Results:
     trainings: Sequence[Training] = field(default=())  # of a comparison: how long each took, and which failed
     audits: Mapping[str, "Audit"] = field(default_factory=dict)  # by generator, where one was given
 
+    def __repr__(self) -> str:
+        """The verdicts, and no number of a single stay."""
+        from timediff.report.notebook import results_lines
+
+        return "\n  ".join(results_lines(self))
+
+    def _repr_html_(self) -> str:
+        from timediff.report.notebook import results_html
+
+        return results_html(self)
+
     def write(self, path: str | Path) -> None:
         """Writes the folder: results.json, scores.csv, figures/, report.html."""
         with new_folder(Path(path)) as folder:
@@ -50,7 +61,7 @@ class Results:
             self.report(folder / "report.html")
 
     def report(self, path: str | Path) -> None:
-        """Writes the report, one HTML file. This is all that evaluation knows of `timediff.report`."""
+        """Writes the report, one HTML file. Evaluation knows no more of `timediff.report` than how results look."""
         from timediff.report.evaluation_page import write_report
 
         write_report(Path(path), self)

@@ -1,7 +1,7 @@
 """What an evaluation is asked for."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from timediff.errors import TimeDiffError
@@ -25,6 +25,11 @@ class EvaluationSettings:
     tsrtr_real: int = 2000
     internal: bool = False  # draw single points of real stays: a page that stays in the house
     device: str = "auto"
+
+    def _repr_html_(self) -> str:
+        from timediff.report.notebook import facts_html
+
+        return facts_html(type(self).__name__, asdict(self))
 
     @staticmethod
     def quick(**changes: Any) -> "EvaluationSettings":

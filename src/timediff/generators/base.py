@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from timediff import __version__
 from timediff.data.arrays import Floats
 from timediff.data.cohort import Cohort, concatenate
-from timediff.data.provenance import CohortProvenance
+from timediff.data.provenance import HASH, CohortProvenance
 from timediff.data.schema import Schema
 from timediff.errors import TimeDiffError
 from timediff.runtime.progress import Progress, Say, silent, unheard
+from timediff.runtime.watching import Watching, watched
 from timediff.settings.base import GeneratorSettings
 from timediff.settings.resolve import resolve
 
@@ -63,10 +64,14 @@ class Generator(ABC):
         run: str | Path | None = None,
         resume: bool = False,
         allow_edited: bool = False,
-        progress: Progress = silent,
+        progress: Watching = None,
         say: Say = unheard,
     ) -> Self:
-        """Trains on the cohort; the same seed gives the same weights. Writes or continues the run folder."""
+        """Trains on the cohort; the same seed gives the same weights. Writes or continues the run folder.
+
+        A bar is shown in a terminal or notebook; `progress` may also be True, False, a tqdm class or bar, or a function
+        of (done, total).
+        """
 
     @abstractmethod
     def stream(
@@ -113,6 +118,41 @@ class Generator(ABC):
     def schema(self) -> Schema:
         """The schema of what it generates."""
 
+    def facts(self) -> dict[str, str]:
+        """What it is and what it was fitted to, without any stay's value."""
+        found = {"generator": self.name}
+        try:
+            schema = self.schema
+        except TimeDiffError:
+            return found | {"state": "not fitted yet"}
+        made = [(scope, len(many)) for scope, many in (("temporal", schema.temporal), ("static", schema.static))]
+        features = ", ".join(f"{count:,} {scope}" for scope, count in made)
+        return found | {
+            "state": "fitted",
+            "trained on": (self.trained_on or "a cohort that is not known")[:HASH],
+            "generates": f"stays of {schema.steps:,} steps of {schema.step}; features: {features}",
+            "run": self.identity[:HASH],
+        }
+
+    def __repr__(self) -> str:
+        return "\n  ".join([f"{type(self).__name__}:", *(f"{name}: {value}" for name, value in self.facts().items())])
+
+    def _repr_html_(self) -> str:
+        from timediff.report.notebook import facts_html
+
+        return facts_html(type(self).__name__, self.facts())
+
+    @property
+    def history(self) -> list[dict[str, float]]:
+        """Losses by name, a record a report of the log, each with its update as "step"; empty where there are none."""
+        return []
+
+    def plot_history(self) -> Any:
+        """The same as a Plotly figure, which a notebook shows."""
+        from timediff.report.history import history_figure
+
+        return history_figure(self.history)
+
     def stay_losses(self, cohort: Cohort, *, seed: int = 0, progress: Progress = silent) -> dict[str, Floats]:
         """Losses of each stay, (stays, levels), by what they are the losses of: what an attacker reads off a model.
 
@@ -125,12 +165,13 @@ class Generator(ABC):
         )
 
     def sample(
-        self, n: int, *, seed: int = 0, length: int | None = None, progress: Progress = silent, **options: Any
+        self, n: int, *, seed: int = 0, length: int | None = None, progress: Watching = None, **options: Any
     ) -> Cohort:
-        """`n` synthetic stays; the same seed gives the same stays."""
+        """`n` synthetic stays; the same seed gives the same stays. `progress` is as in `fit`."""
         if n < 1:
             raise TimeDiffError(f"{n} stays to sample; expected at least 1.")
-        made = concatenate(list(self.stream(n, seed=seed, length=length, progress=progress, **options)))
+        with watched(progress, "sampling") as shown:
+            made = concatenate(list(self.stream(n, seed=seed, length=length, progress=shown, **options)))
         return replace(made, provenance=self.provenance_of(n, seed))
 
     def provenance_of(self, n: int, seed: int) -> CohortProvenance:

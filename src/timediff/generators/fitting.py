@@ -1,8 +1,9 @@
 """Fitting a neural generator: codec, run folder, held-out stays, training."""
 
+import math
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -16,16 +17,19 @@ from timediff.data.batch import Batch
 from timediff.data.codec import Codec, require_equal_lengths
 from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
-from timediff.generators.run import Run
+from timediff.generators.run import History, Run
 from timediff.kernels.training import accelerate
 from timediff.runtime import devices
 from timediff.runtime.files import locked
+from timediff.runtime.parsing import Unreadable
 from timediff.runtime.progress import Progress, Say, unheard
 from timediff.runtime.randomness import seed_torch
 from timediff.settings.base import NeuralSettings
 from timediff.settings.training import TrainingSettings
+from timediff.settings.typed import flat
 from timediff.training.loop import make_accelerator, train
 from timediff.training.objective import Objective
+from timediff.training.trackers import require_trackers, tracked
 
 MIN_HELD_OUT = 20  # stays; the loss of fewer would not say when to stop
 
@@ -46,6 +50,7 @@ class FitRequest:
 
 def fitted_codec(cohort: Cohort, settings: NeuralSettings) -> Codec:
     """The codec of a cohort that can be trained on."""
+    require_trackers(settings.training.track)
     batch = settings.training.batch_for(len(cohort))
     if len(cohort) < batch:
         raise TimeDiffError(
@@ -71,8 +76,12 @@ def fit_network(
     *,
     progress: Progress,
     say: Say,
-) -> dict[str, Tensor]:
-    """Trains a network on the cohort and returns its averaged weights; writes or continues the run folder."""
+) -> tuple[dict[str, Tensor], History]:
+    """Trains a network on the cohort and returns its averaged weights and how losses went.
+
+    Writes or continues the run folder.
+    """
+    history: History = []
     settings, codec, seed = request.settings.training, request.codec, request.seed
     accelerator = make_accelerator(settings)
     with run_folder(request, cohort, accelerator.is_main_process, say) as run:
@@ -84,19 +93,36 @@ def fit_network(
         if accelerator.mixed_precision == "bf16":
             accelerate(network.to(accelerator.device), cohort.schema.steps, kernels=settings.kernels, say=say)
         started, before = time.monotonic(), run.provenance.get("seconds", 0) if run else 0
+        earlier = earlier_history(run)
+        config = {"generator": request.generator, "seed": seed, "stays": len(cohort)} | flat(request.settings)
+        name = run.path.name if run else request.generator
         try:
-            weights = train(
-                network, objectives, data, settings, seed=seed, accelerator=accelerator,
-                folder=run.path if run else None, held_out=encode(held_out) if held_out else None,
-                progress=progress, say=say,
-            )  # fmt: skip
+            with tracked(accelerator, settings.track, name=name, config=config) as track:
+
+                def heard(step: int, values: Mapping[str, float]) -> None:
+                    history.append({"step": step, **values})
+                    track(step, values)
+
+                weights = train(
+                    network, objectives, data, settings, seed=seed, accelerator=accelerator,
+                    folder=run.path if run else None, held_out=encode(held_out) if held_out else None,
+                    progress=progress, say=say, heard=heard,
+                )  # fmt: skip
         finally:  # also of a run that was stopped, for the one that goes on from there
             if run and accelerator.is_main_process:
                 with suppress(OSError):  # a full disk is what ended it, and that is said
                     run.note(seconds=round(before + time.monotonic() - started, 1))
         if run and accelerator.is_main_process:
             run.finish(weights, updates=settings.steps)
-    return weights
+    first = history[0]["step"] if history else math.inf
+    return weights, [line for line in earlier if line["step"] < first] + history
+
+
+def earlier_history(run: Run | None) -> History:
+    """Of a run that is continued; a log that cannot be read is no reason not to train."""
+    with suppress(Unreadable):
+        return run.history() if run else []
+    return []
 
 
 @contextmanager
@@ -141,7 +167,7 @@ def open_run(request: FitRequest, cohort: Cohort, main_process: bool, say: Say) 
             f"{path} was started on other data or with another seed: resume with the same cohort and seed."
         )
     changed = run.settings.differences(request.settings)
-    different = {k: v for k, v in changed.items() if not k.startswith("sampling.")}
+    different = {k: v for k, v in changed.items() if not k.startswith("sampling.") and k != "training.track"}
     if different:
         shown = "; ".join(f"{key} was {was!r}, now {now!r}" for key, (was, now) in different.items())
         raise TimeDiffError(f"{path} was started with other settings ({shown}): resume without changing them.")

@@ -1,6 +1,7 @@
 """NeuralGenerator: the contract for generators that are one network. Each says what it is and how it is trained."""
 
 import hashlib
+import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -19,7 +20,7 @@ from timediff.data.schema import Schema
 from timediff.errors import TimeDiffError
 from timediff.generators.base import Generator
 from timediff.generators.fitting import FitRequest, fit_network, fitted_codec, seeded_network
-from timediff.generators.run import Run
+from timediff.generators.run import LOG, History, Run
 from timediff.generators.sampling import BatchSampler, Compute, ComputeBatches, compute_batch
 from timediff.runtime import devices
 from timediff.runtime.cuda_graphs import gpu_failures
@@ -28,9 +29,13 @@ from timediff.runtime.prefetch import ahead
 from timediff.runtime.progress import Progress, Say, silent, unheard
 from timediff.runtime.randomness import BLOCK, Noise
 from timediff.runtime.seeding import require_seed
+from timediff.runtime.watching import Watching, watched
 from timediff.settings.base import NeuralSettings
 from timediff.settings.training import ComputeSettings
 from timediff.training.objective import Objective
+
+DOCS = "docs/extending.md"
+NO_LOSSES = ("step", "lr", "stays_per_second")  # of the history
 
 S = TypeVar("S", bound=NeuralSettings)
 
@@ -41,6 +46,8 @@ class Fitted:
     network: nn.Module
     seed: int
     data_sha256: str
+    history: History | None = None  # None = what the log of `run` says
+    run: Run | None = None
 
 
 class NeuralGenerator(Generator, Generic[S]):
@@ -75,9 +82,31 @@ class NeuralGenerator(Generator, Generic[S]):
             raise TimeDiffError("this generator is not fitted yet: call fit first, or load a run.")
         return self._fitted
 
+    def facts(self) -> dict[str, str]:
+        found = super().facts()
+        if self._fitted is None:
+            return found
+        found["parameters"] = f"{sum(one.numel() for one in self.fitted.network.parameters()):,}"
+        found["training seed"] = str(self.fitted.seed)
+        last = self.history[-1] if self.history else {}
+        losses = [f"{name.replace('_', ' ')} {last[name]:.4g}" for name in last if name not in NO_LOSSES]
+        return found | ({"last losses": f"{', '.join(losses)} after {last['step']:,} updates"} if losses else {})
+
+    @property
+    def codec(self) -> Codec:
+        """What it was trained with, for `batches` of other stays."""
+        return self.fitted.codec
+
     @property
     def trained_on(self) -> str | None:
         return self.fitted.data_sha256 or None
+
+    @property
+    def history(self) -> History:
+        fitted = self.fitted
+        if fitted.history is None:
+            fitted.history = fitted.run.history() if fitted.run else []
+        return fitted.history
 
     @property
     def schema(self) -> Schema:
@@ -113,7 +142,7 @@ class NeuralGenerator(Generator, Generic[S]):
         run: str | Path | None = None,
         resume: bool = False,
         allow_edited: bool = False,
-        progress: Progress = silent,
+        progress: Watching = None,
         say: Say = unheard,
     ) -> Self:
         """Trains on the cohort. With `run`, writes that run folder as it goes, and `resume` continues one."""
@@ -123,13 +152,14 @@ class NeuralGenerator(Generator, Generic[S]):
             seed = self.settings.training.seed if seed is None else seed
         require_seed(seed)
         request = FitRequest(self.name, self.settings, codec, seed, cohort.digest(), path, resume, allow_edited)
-        weights = fit_network(
-            request, cohort, self.build, self.objectives(codec), self.prepare, progress=progress, say=say
-        )
+        with watched(progress, f"fitting {self.name}") as shown:
+            weights, history = fit_network(
+                request, cohort, self.build, self.objectives(codec), self.prepare, progress=shown, say=say
+            )
         # A new network: the trained one may be accelerated for its precision, and sampling is always in single.
         network = seeded_network(self.build, codec)
         network.load_state_dict(weights)
-        self._fitted, self._planned = Fitted(codec, network.eval(), seed, request.data_sha256), None
+        self._fitted, self._planned = Fitted(codec, network.eval(), seed, request.data_sha256, history), None
         return self
 
     def stream(
@@ -203,6 +233,8 @@ class NeuralGenerator(Generator, Generic[S]):
         fitted = self.fitted
         facts = {"generator": self.name, "seed": fitted.seed, "data_sha256": fitted.data_sha256}
         run = Run.create(Path(path), self.settings, fitted.codec.schema, facts, fitted.codec)
+        if self.history:
+            (run.path / LOG).write_text("".join(json.dumps(line) + "\n" for line in self.history))
         run.finish(fitted.network.state_dict(), updates=self.settings.training.steps)
 
     @classmethod
@@ -213,11 +245,12 @@ class NeuralGenerator(Generator, Generic[S]):
         try:
             network.load_state_dict(weights)
         except RuntimeError as error:
-            message = f"the run folder {run.path} is damaged: its weights do not fit its settings."
+            message = f"the run folder {run.path} is damaged: its weights do not fit its settings. If a class of your "
+            message += f"own wrote it, give the class a name of its own and register it, or call its load: {DOCS}."
             raise TimeDiffError(message) from error
         provenance = run.provenance
         seed, digest = provenance.get("seed") or 0, provenance.get("data_sha256") or ""
-        model._fitted = Fitted(codec, network.eval(), seed, digest)
+        model._fitted = Fitted(codec, network.eval(), seed, digest, run=run)
         return model
 
     def _sized_for(self, cohort: Cohort) -> Codec:

@@ -5,7 +5,7 @@ from pathlib import Path
 from timediff.errors import TimeDiffError
 from timediff.generators.base import Generator
 from timediff.runtime.progress import Say, unheard
-from timediff.runtime.registry import Registry
+from timediff.runtime.registry import Registry, add_plugin
 from timediff.settings.resolve import generator_of
 
 GENERATORS: Registry[type[Generator]] = Registry(
@@ -25,6 +25,7 @@ GENERATORS: Registry[type[Generator]] = Registry(
             "dspd-gp": "DSPDGP", "dspd-ou": "DSPDOU", "cspd-gp": "CSPDGP", "cspd-ou": "CSPDOU",
         }.items()
     },
+    adopt=lambda part: part.name if _is_generator(part) else None,
 )  # fmt: skip
 
 
@@ -33,8 +34,30 @@ def generator(name: str) -> type[Generator]:
     return GENERATORS(name)
 
 
+def _is_generator(part: object) -> bool:
+    return isinstance(part, type) and issubclass(part, Generator) and isinstance(getattr(part, "name", None), str)
+
+
+def from_module(place: str) -> str:
+    """The name of the generator that "module:Class" is, which is registered by it; also in workers."""
+    part = add_plugin(place)
+    if not _is_generator(part):
+        raise TimeDiffError(
+            f"{place!r} is no generator: expected module:Class, where the class has a name and is a SimpleGenerator, "
+            "NeuralGenerator or Generator; see docs/extending.md."
+        )
+    if part.name not in GENERATORS or GENERATORS(part.name) is not part:
+        GENERATORS.add(part.name, part)
+    return str(part.name)
+
+
 def choose(generator: str | None, preset: str | None) -> tuple[str, str | None]:
-    """Generator and preset, where one or both are not given; a generator may have no preset."""
+    """Generator and preset, where one or both are not given; a generator may have no preset.
+
+    A generator is a name, or "module:Class" of whoever asks: never what a file says.
+    """
+    if generator is not None and ":" in generator:
+        generator = from_module(generator)
     if preset is None:
         name = generator or "timediff"
         return name, GENERATORS(name).preset

@@ -36,10 +36,13 @@ from timediff.runtime.seeding import MAX_SEED
 from timediff.runtime.stored import restored
 from timediff.settings.base import GeneratorSettings, NeuralSettings
 from timediff.training.checkpoints import Checkpoints
+from timediff.training.log import read_log
 
 FORMAT = 4
 HASHED = 3  # the first format whose files are hashed
-PROVENANCE, WEIGHTS = "provenance.json", "weights.safetensors"
+PROVENANCE, WEIGHTS, LOG = "provenance.json", "weights.safetensors", "log.jsonl"
+
+History = list[dict[str, float]]  # losses, by their names, and the update after which they were: "step"
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,10 @@ class Run:
                 f"{path} cannot be loaded: there is no generator {generator!r} here. Install the package that "
                 f"has it, or name its module in {PLUGINS}."
             )
+        if absent := _absent(GENERATORS(generator).Settings(), path / "settings.toml"):
+            raise TimeDiffError(
+                f"{path} cannot be loaded: {absent} Install the package that has it, or name its module in {PLUGINS}."
+            )
         kind = GENERATORS(generator).Settings
         try:
             settings_table = read_toml(path / "settings.toml")
@@ -176,6 +183,11 @@ class Run:
     def finished(self) -> bool:
         return self.provenance.get("weights_sha256") is not None
 
+    def history(self) -> History:
+        """The losses of its log, of the updates that led to its weights."""
+        lines = read_log(self.path / LOG) if (self.path / LOG).is_file() else []
+        return [{key: value for key, value in line.items() if key != "resumed_from"} for line in lines]
+
     def weights(self, say: Say) -> dict[str, Tensor]:
         """The final weights; of an unfinished run those of its newest checkpoint, which is said."""
         weights = self._weights(say)
@@ -214,6 +226,24 @@ def differences(path: Path, table: Mapping[str, Any], known: Provenance) -> Diff
     found = compared(path, known.files | weights)
     own = () if known.sha256 == _seal(table) else (PROVENANCE,)
     return Differences(found.changed + own, found.missing)
+
+
+def _absent(settings: GeneratorSettings, file: Path) -> str:
+    """Why a part that the settings choose by name, such as a network, is not here; empty where all are."""
+    try:
+        table = read_toml(file)
+    except TimeDiffError:  # which is told as damage
+        return ""
+    for one in fields(settings):
+        kind = type(getattr(settings, one.name))
+        chosen = table.get(one.name)
+        name = chosen.get(getattr(kind, "choose_by", "")) if isinstance(chosen, dict) else None
+        try:
+            if isinstance(name, str):
+                kind.choose(name)
+        except TimeDiffError as error:
+            return str(error)
+    return ""
 
 
 def _sealed(provenance: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from timediff.generators.run import Run
 from timediff.runtime.progress import Progress, Say, silent, unheard
 from timediff.runtime.randomness import BLOCK
 from timediff.runtime.seeding import require_seed, stream
+from timediff.runtime.watching import Watching, watched
 from timediff.settings.base import GeneratorSettings
 
 State = dict[str, np.ndarray[Any, np.dtype[Any]]]
@@ -46,14 +47,15 @@ class SimpleGenerator(Generator):
         run: str | Path | None = None,
         resume: bool = False,
         allow_edited: bool = False,
-        progress: Progress = silent,
+        progress: Watching = None,
         say: Say = unheard,
     ) -> Self:
         seed = seed or 0
         require_seed(seed)
         facts = {"generator": self.name, "seed": seed, "stays": len(cohort), "data_sha256": cohort.digest()}
         self._fitted = cohort.schema.generated(), self.train(cohort, stream("training", seed)), facts
-        progress(1, 1)
+        with watched(progress, f"fitting {self.name}") as shown:
+            shown(1, 1)
         if run is not None:
             self._write(Path(run), resume, allow_edited, say)
         return self
@@ -64,7 +66,7 @@ class SimpleGenerator(Generator):
         if known and {key: known.provenance.get(key) for key in facts} != facts:
             raise TimeDiffError(f"{path} was started on other data, or with another seed or generator: resume that.")
         folder = known or Run.create(path, self.settings, schema, facts)
-        folder.finish({name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in state.items()})
+        folder.finish({name: torch.from_numpy(np.array(value, order="C")) for name, value in state.items()})
 
     def save(self, path: str | Path) -> None:
         self._write(Path(path), resume=False)

@@ -19,15 +19,16 @@ from timediff.generators.base import Generator
 from timediff.runtime import devices
 from timediff.runtime.files import explained, locked, new_folder, refuse_existing, write_atomically
 from timediff.runtime.parsing import read_text
-from timediff.runtime.progress import Progress, Say, silent, unheard
+from timediff.runtime.progress import Say, unheard
 from timediff.runtime.randomness import BLOCK
 from timediff.runtime.seeding import require_seed
 from timediff.runtime.sizes import VALUES_IN_A_BYTE, require_disk, require_memory
+from timediff.runtime.watching import Watching, watched
 
 
 def sample_to(
     generator: Generator, path: str | Path, n: int, *, seed: int = 0, length: int | None = None, resume: bool = False,
-    progress: Progress = silent, say: Say = unheard, **options: Any,
+    progress: Watching = None, say: Say = unheard, **options: Any,
 ) -> None:  # fmt: skip
     """Writes the cohort folder `path` of n synthetic stays; parts wait in a hidden folder until all are there.
 
@@ -59,12 +60,11 @@ def sample_to(
         devices.wait_for_all()
         start, end = stays_of_process(n, devices.rank(), devices.processes())
         done = _done(parts, start, end)
-        for cohort in (
-            generator.stream(end, seed=seed, skip=done, length=length, progress=progress, say=say, **options)
-            if done < end
-            else ()
-        ):
-            _write_part(parts, cohort)
+        if done < end:
+            with watched(progress, "sampling") as shown:
+                rest = generator.stream(end, seed=seed, skip=done, length=length, progress=shown, say=say, **options)
+                for cohort in rest:
+                    _write_part(parts, cohort)
         devices.wait_for_all()
         if not first:
             return

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
+from timediff.errors import TimeDiffError
 from timediff.runtime.registry import Registry
 from timediff.settings.checks import MOST_LAYERS, MOST_UNITS, at_least_one
 
@@ -45,6 +46,22 @@ class NetworkSettings:
     def problems(self) -> list[str]:
         """What is out of range."""
         return []
+
+
+def chosen_network(network: "str | NetworkSettings | type[NetworkSettings]") -> NetworkSettings:
+    """Of a name, of settings, or of their class, which is registered by it."""
+    if isinstance(network, str):
+        return NETWORKS(network)()
+    given = network() if isinstance(network, type) and issubclass(network, NetworkSettings) else network
+    if not isinstance(given, NetworkSettings) or not given.network:
+        kind = network if isinstance(network, type) else type(network)
+        raise TimeDiffError(
+            f"the network is given as {kind.__name__}; expected the name of one, or a NetworkSettings with a name and "
+            "a method build(inputs, outputs) that returns the module; see docs/extending.md."
+        )
+    if given.network not in NETWORKS or NETWORKS(given.network) is not type(given):
+        NETWORKS.add(given.network, type(given))
+    return given
 
 
 NETWORKS: Registry[type[NetworkSettings]] = Registry(

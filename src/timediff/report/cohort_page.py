@@ -43,6 +43,8 @@ def write_cohort_page(path: Path, cohort: Cohort, *, title: str, extraction: Ext
     refuse_existing(path)
     facts = statistics(cohort, MIN_AGGREGATE)
     sections = []
+    if cohort.provenance is not None:
+        facts |= cohort.provenance.facts()
     if extraction is not None:
         facts |= {_spoken(name): _shortened(name, value) for name, value in extraction.facts.items()}
         rows = [[header(html.escape(rule)), cell(html.escape(count))] for rule, count in extraction.rows()]

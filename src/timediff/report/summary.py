@@ -12,21 +12,32 @@ from timediff.report.meanings import classifier, find_metric, meaning
 from timediff.report.verdicts import verdicts
 
 
-def scores_table(results: Results) -> Table:
+def headings(results: Results) -> tuple[str, ...]:
+    """Of the columns of `scores_rows`."""
+    return "number", "good value", "real against real", *results.generators
+
+
+def scores_rows(results: Results) -> Iterator[tuple[str, ...]]:
     """One row a number of the whole cohort; one column a generator, after real against real."""
-    several = any("cohort" in score.std for name in results.generators for score in results.scores[name])
-    varied = "the cohorts of a generator" if several else "classifiers' seeds"
-    table = Table(caption=f"± is the standard deviation over {varied}; the report has intervals, features, subgroups.")
-    table.add_column("number", overflow="fold")
-    for heading in ("good value", "real against real", *results.generators):
-        table.add_column(Text(heading), justify="right")
     rows = {score.key: score for name in results.generators for score in results.scores[name] if shown(score)}
     for key, first in rows.items():
         found = {name: {s.key: s for s in results.scores[name]}.get(key) for name in results.generators}
         who = classifier(first)
         title = meaning(first).title + (f" ({who})" if who else "")
-        cells = [title, meaning(first).good, _number(first.floor), *(_cell(found[name]) for name in results.generators)]
-        table.add_row(*map(Text, cells))
+        yield title, meaning(first).good, _number(first.floor), *(_cell(found[name]) for name in results.generators)
+
+
+def scores_table(results: Results) -> Table:
+    """The same for the terminal."""
+    several = any("cohort" in score.std for name in results.generators for score in results.scores[name])
+    varied = "the cohorts of a generator" if several else "classifiers' seeds"
+    table = Table(caption=f"± is the standard deviation over {varied}; the report has intervals, features, subgroups.")
+    first, *others = headings(results)
+    table.add_column(first, overflow="fold")
+    for heading in others:
+        table.add_column(Text(heading), justify="right")
+    for row in scores_rows(results):
+        table.add_row(*map(Text, row))
     return table
 
 

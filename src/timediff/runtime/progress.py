@@ -1,4 +1,4 @@
-"""How long work tells of itself: what is done, and what there is to do. Showing it is the command line's job."""
+"""How long work tells of itself: what is done, and what there is to do. Who sees it is decided in watching.py."""
 
 from collections.abc import Callable
 from typing import Protocol

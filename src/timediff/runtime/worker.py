@@ -101,7 +101,10 @@ class _Told(Progress):
         now = time.monotonic()
         if now - self.last >= SHOWN_EVERY or done >= total or values:
             self.last = now
-            self.connection.send(Seen(self.what, done, total, values))
+            try:
+                self.connection.send(Seen(self.what, done, total, values))
+            except BrokenPipeError as error:  # else a callback's error, with which a fit goes on
+                raise Stopped("nobody hears this worker any more") from error
 
 
 def _end_with_parent() -> None:

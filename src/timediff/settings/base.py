@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from textwrap import indent
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from timediff.errors import Problems
@@ -21,6 +22,20 @@ class GeneratorSettings:
     def __post_init__(self) -> None:
         if found := self.problems():
             raise Problems("settings", found)
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = GeneratorSettings.__repr__  # type: ignore[method-assign]  # before a dataclass writes its own
+
+    def __repr__(self) -> str:
+        """As the TOML file that it could be read from."""
+        return f"{type(self).__name__}:\n{indent(self.to_toml().rstrip(), '  ')}"
+
+    def _repr_html_(self) -> str:
+        from timediff.report.notebook import facts_html
+
+        return facts_html(type(self).__name__, typed.flat(self))
 
     def problems(self) -> list[str]:
         """What is out of range or does not go together."""

@@ -46,6 +46,7 @@ class TrainingSettings:
     log_every: int = 100
     checkpoint_every: int = 1000
     keep: int = 2  # checkpoints kept
+    track: tuple[Literal["tensorboard", "wandb", "mlflow"], ...] = ("tensorboard",)  # who is told of losses
 
     def batch_for(self, stays: int) -> int:
         """The batch for a number of training stays: as set, or a power of two of about a tenth of them."""

@@ -174,6 +174,8 @@ def _described(expected: Any) -> str:
         return f"{_described(arguments[0])}, or unset"
     if origin is tuple:
         many = arguments[1:] == (...,)
+        if many and typing.get_origin(arguments[0]) is Literal:
+            return f"a list of {_described(arguments[0]).removeprefix('one of ')}"
         return f"a list of {_described(arguments[0])}s" if many else f"a list of {len(arguments)} numbers"
     if origin is dict:
         return "a table"

@@ -26,6 +26,8 @@ from timediff.training.objective import Objective
 from timediff.training.processes import any_process, broadcast
 from timediff.training.state import TrainingState
 from timediff.training.step import TrainingStep
+from timediff.training.trackers import Heard, asked_for
+from timediff.training.trackers import unheard as untold
 from timediff.training.validation import Validation
 
 ASK_EVERY = 10  # training steps after which many processes ask each other whether to stop
@@ -43,8 +45,11 @@ def train(
     accelerator: Accelerator | None = None,
     progress: Progress = silent,
     say: Say = unheard,
+    heard: Heard = untold,
 ) -> dict[str, Tensor]:
     """Trains in place and returns the averaged weights; goes on from the newest checkpoint in `folder`.
+
+    `heard` is told of the losses of each report.
 
     With held-out stays, the averaged weights with the lowest loss on them are returned: that of the first objective, or
     of each that is validated by itself, which then ends by itself too.
@@ -62,8 +67,9 @@ def train(
         network, objectives, data.to(device), list(state.optimizers.values()), state.ema, settings,
         seed=seed, accelerator=accelerator, say=say,
     )  # fmt: skip
-    log = Log(folder, start) if folder and accelerator.is_main_process else None
-    loop = Loop(state, step, settings, accelerator, checkpoints, log, progress, start)
+    board = "tensorboard" in settings.track
+    log = Log(folder, start, board=board) if folder and accelerator.is_main_process else None
+    loop = Loop(state, step, settings, accelerator, checkpoints, log, progress, heard, start)
     with (
         stop_on_signals() as stop, log or nullcontext(), torch.random.fork_rng(), closing(step), gpu_failures(),
         loop.saved_if_another_process_ends(),
@@ -77,10 +83,10 @@ class Loop:
 
     def __init__(
         self, state: TrainingState, step: TrainingStep, settings: TrainingSettings, accelerator: Accelerator,
-        checkpoints: Checkpoints | None, log: Log | None, progress: Progress, start: int,
+        checkpoints: Checkpoints | None, log: Log | None, progress: Progress, heard: Heard, start: int,
     ) -> None:  # fmt: skip
         self.state, self.step, self.settings, self.accelerator = state, step, settings, accelerator
-        self.checkpoints, self.log, self.progress = checkpoints, log, progress
+        self.checkpoints, self.log, self.progress, self.heard = checkpoints, log, progress, heard
         self.done, self.saved = start, start
         self._to_look: list[Validation] = []  # while a validation is under way
         self._logged, self._clock = start, time.monotonic()
@@ -117,10 +123,11 @@ class Loop:
         losses, settings = self.step.take_losses(), self.settings
         stays = (self.done - self._logged) * settings.accumulate * self.step.batch
         rate = stays / (time.monotonic() - self._clock)
+        seen = {f"held_out{one.name and '_'}{one.name}": one.latest for one in self.state.validations if one.seen}
+        values = {**losses, **seen, "lr": self.step.learning_rate(self.done - 1), "stays_per_second": rate}
         if self.log:
-            seen = {f"held_out{one.name and '_'}{one.name}": one.latest for one in self.state.validations if one.seen}
-            lr = self.step.learning_rate(self.done - 1)
-            self.log.write(self.done, {**losses, **seen, "lr": lr, "stays_per_second": rate})
+            self.log.write(self.done, values)
+        self.heard(self.done, values)
         self._logged, self._clock = self.done, time.monotonic()
         self.progress(settings.steps if last else self.done, settings.steps, loss=losses["total"], rate=rate)
         return losses["total"]
@@ -160,4 +167,4 @@ def make_accelerator(settings: TrainingSettings) -> Accelerator:
     precision = "bf16" if settings.precision == "bfloat16" and not cpu else "no"
     # Accelerate keeps its precision for the whole process; another fit in the same process may want another.
     AcceleratorState._reset_state(reset_partial_state=False)
-    return Accelerator(mixed_precision=precision, cpu=cpu)
+    return Accelerator(mixed_precision=precision, cpu=cpu, log_with=asked_for(settings.track) or None)

@@ -69,9 +69,9 @@ def trained_or_kept(
 
 def _synthetic(task: ShadowTask, model: Generator) -> Cohort:
     if task.cohort is None:
-        return model.sample(task.size, seed=task.seed)
+        return model.sample(task.size, seed=task.seed, progress=False)
     if not task.cohort.is_dir():
-        sample_to(model, task.cohort, task.size, seed=task.seed, resume=True)
+        sample_to(model, task.cohort, task.size, seed=task.seed, resume=True, progress=False)
     return read_cohort(task.cohort)
 
 

@@ -22,6 +22,7 @@ from timediff.runtime.pool import can_be_sent, carry_out_all, carry_out_here
 from timediff.runtime.progress import Progress, Say, Watch, silent, unheard
 from timediff.runtime.seeding import stream
 from timediff.runtime.worker import Ended
+from timediff.settings.base import NeuralSettings
 from timediff.settings.resolve import resolve
 
 FEWEST = 4  # models; of fewer hardly a stay has some that were trained on it and some that were not
@@ -66,7 +67,8 @@ class ShadowPlan:
 
     def generator(self) -> Generator:
         """One that is not trained yet."""
-        settings = resolve(self.like.settings, assignments=self.changes)
+        untracked: dict[str, Any] = {"training.track": []} if isinstance(self.like.settings, NeuralSettings) else {}
+        settings = resolve(self.like.settings, assignments=untracked | dict(self.changes))
         try:
             return type(self.like)(settings=settings)
         except TypeError as error:

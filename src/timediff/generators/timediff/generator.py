@@ -1,9 +1,9 @@
 """TimeDiff(preset="fast").fit(train, seed=0).sample(20_000, seed=1)."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from timediff.generators.neural import NeuralGenerator
 from timediff.generators.sampling import BatchSampler, Compute
 from timediff.generators.timediff.network import build_process
 from timediff.generators.timediff.settings import SamplingSettings, TimeDiffSettings
+from timediff.networks.settings import NetworkSettings, chosen_network
 from timediff.runtime.randomness import Noise
 from timediff.training.objective import Objective
 
@@ -52,6 +53,24 @@ class TimeDiff(NeuralGenerator[TimeDiffSettings]):
     Settings = TimeDiffSettings
     preset: ClassVar[str] = "fast"
     signed_losses = ("nll of values", "nll of static")  # of values on no lattice the density counts
+
+    def __init__(
+        self,
+        preset: str | None = None,
+        *,
+        network: str | NetworkSettings | type[NetworkSettings] | None = None,
+        settings: TimeDiffSettings | None = None,
+        assignments: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`network` is the denoiser: a name such as "cde", or settings of one's own with a method `build`.
+
+        With one, the preset is `cascade` where none is given: that of `fast` has a causal network alone.
+        """
+        if network is not None and settings is None:
+            preset = preset or "cascade"
+        super().__init__(preset, settings=settings, assignments=assignments)
+        if network is not None:
+            self._set(replace(self.settings, model=chosen_network(network)))
 
     def build(self, codec: Codec) -> Process:
         return build_process(self.settings, codec.layout)
