@@ -35,7 +35,8 @@ def _log_difference(a: Tensor, b: Tensor) -> Tensor:
     above = a + b > 0
     a, b = torch.where(above, -b, a), torch.where(above, -a, b)
     log_a, log_b = log_ndtr(a), log_ndtr(b)
-    return log_b + torch.log(-torch.expm1((log_a - log_b).clamp(max=-1e-6)))
+    found: Tensor = log_b + torch.log(-torch.expm1((log_a - log_b).clamp(max=-1e-6)))
+    return found
 
 
 def sample(output: Tensor, component: Tensor, place: Tensor) -> Tensor:
@@ -43,4 +44,5 @@ def sample(output: Tensor, component: Tensor, place: Tensor) -> Tensor:
     weights, means, scales = parameters(output)
     chosen = (component[..., None] >= weights.exp().cumsum(-1)[..., :-1]).sum(-1, keepdim=True)
     mean, scale = (one.gather(-1, chosen)[..., 0] for one in (means, scales))
-    return mean + scale.exp() * ndtri(place.clamp(1e-6, 1 - 1e-6))
+    found: Tensor = mean + scale.exp() * ndtri(place.clamp(1e-6, 1 - 1e-6))
+    return found
