@@ -30,7 +30,7 @@ from timediff.data.schema import Schema
 from timediff.runtime.randomness import BLOCK
 from timediff.settings.resolve import generator_of, resolve
 
-STAYS = 1500  # to train on, so that `fast` chooses 64 units a direction and batches of 128
+STAYS = 1500  # to train on
 SHAPES = {
     "mimic3": {"vitals": ["heart_rate", "sbp", "dbp", "mbp", "resp_rate", "temperature", "spo2"], "steps": 25},
     "mimic4": {"vitals": ["heart_rate", "sbp", "dbp", "resp_rate", "spo2"], "steps": 72},

@@ -1,7 +1,7 @@
-"""TimeDiff: the preset `fast`.
+"""TimeDiff: the preset `fast`, or another one.
 
     pip install --constraint constraints.txt '.[evaluate]'    # from the repository
-    python benchmarks/peers/run_timediff.py DATA OUT.parquet [--set KEY=VALUE …]
+    python benchmarks/peers/run_timediff.py DATA OUT.parquet [--preset fast] [--set KEY=VALUE …]
 
 Nulls go in and come out. Infinite values and every other mistake in a cohort are refused by name before training.
 """
@@ -37,12 +37,13 @@ def as_cohort(stays: common.Stays) -> Cohort:
 def main() -> None:
     parser = common.parser(__doc__)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--preset", default="fast")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     stays = common.read(arguments)
     train = as_cohort(stays)
-    model = TimeDiff("fast", assignments=dict(map(parse_assignment, arguments.set)))
+    model = TimeDiff(arguments.preset, assignments=dict(map(parse_assignment, arguments.set)))
 
     def sample(fitted: TimeDiff) -> pd.DataFrame:
         made = fitted.sample(len(train), seed=arguments.seed + 1)
