@@ -15,7 +15,7 @@ from timediff.data.schema import Feature, Relation, Schema
 from timediff.errors import TimeDiffError
 from timediff.evaluation.case import Case, Measurement
 from timediff.evaluation.evaluate import evaluate
-from timediff.evaluation.figure_data import Charts, ClassFractions, FigureData, Histogram, Rates, SurvivalCurves
+from timediff.evaluation.figure_data import Charts, ClassFractions, FigureData, Histogram, RateBars, SurvivalCurves
 from timediff.evaluation.metrics import between_stays, digits, survival
 from timediff.evaluation.metrics.charts import charts, writer
 from timediff.evaluation.metrics.clinical import EXTREMES, clinical, figures
@@ -410,8 +410,8 @@ def test_figures_are_plain_and_come_back(ward: Cohort, other: Cohort) -> None:
         "digits": ClassFractions,
         "stay statistics": Histogram,
         "gaps": SurvivalCurves,
-        "repeats": Rates,
-        "order": Rates,
+        "repeats": RateBars,
+        "order": RateBars,
         "charts": Charts,
     }
 
@@ -431,9 +431,9 @@ def test_repeats_and_broken_orders_are_drawn_as_they_are_counted() -> None:
 
     real, synthetic = stays([9, 9, NAN, 8], [7, 8, 8, 8]), stays([9, 9, 9, 8], [9, 10, 9, 8])
     [repeats] = [figure.content for figure in contents(real, synthetic, "repeats")]
-    assert repeats == Rates("of values", ["x", "y"], [0.5, 0.6667], [0.6667, 0])
+    assert repeats == RateBars("of values", ["x", "y"], [0.5, 0.6667], [0.6667, 0])
     [order] = [figure.content for figure in contents(real, synthetic, "order")]
-    assert order == Rates("of steps", ["x ≥ y"], [0], [0.25])
+    assert order == RateBars("of steps", ["x ≥ y"], [0], [0.25])
 
 
 @pytest.mark.parametrize(("stays", "told"), [(0, True), (1, False), (9, False), (10, True), (91, False), (100, True)])
@@ -443,7 +443,7 @@ def test_what_one_to_nine_real_stays_do_or_do_not_has_no_rate(stays: int, told: 
     real = cohort(series, relations=(Relation("x", "y"),))
     [repeats], [order] = (contents(real, real, section) for section in ("repeats", "order"))
     for drawn, row in ((repeats.content, 0), (order.content, 0)):
-        assert isinstance(drawn, Rates)
+        assert isinstance(drawn, RateBars)
         assert drawn.real[row] == (stays / 100 if told else None)
         assert drawn.synthetic[row] == stays / 100
 

@@ -19,7 +19,7 @@ from timediff.evaluation.score import Score
 from timediff.reproduction import budget, fits, measures
 from timediff.reproduction import reproduce as module
 from timediff.reproduction.budget import Machine
-from timediff.reproduction.cells import Cell
+from timediff.reproduction.cells import ReproductionCell
 from timediff.reproduction.reproduce import OUT_OF_BUDGET, Plan, reproduce
 from timediff.reproduction.results import Reproduction
 from timediff.reproduction.tasks import GPU_LOST, carry_out, carry_out_in_process, is_lost
@@ -130,7 +130,7 @@ def test_killed_between_tasks_and_resumed_the_numbers_are_the_same(
 
 def test_what_is_finished_is_not_measured_again(data: Path, whole: tuple[Path, Reproduction]) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Cell, "carry_out", pytest.fail)
+        patched.setattr(ReproductionCell, "carry_out", pytest.fail)
         again = reproduce(whole[0], data, jobs=0, resume=True)
     assert [line.value for line in again.lines if not line.hole] == [
         line.value for line in whole[1].lines if not line.hole
@@ -148,7 +148,7 @@ def test_what_fails_leaves_a_hole_and_the_rest_goes_on(
             raise TimeDiffError(f"{task.run} is not to its taste.")
         fitting(task, *arguments)
 
-    def raising(asked: measures.Asked) -> measures.Answer:
+    def raising(asked: measures.Asked) -> measures.Measured:
         raise ValueError(f"a cell holds {asked.test.series}")
 
     monkeypatch.setattr(fits, "carry_out", failing)
@@ -273,7 +273,7 @@ def test_a_score_without_a_value_is_a_hole_with_its_note(
     data: Path, whole: tuple[Path, Reproduction], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(whole[0], tmp_path / "out", ignore=shutil.ignore_patterns("cells"))
-    none = measures.Answer([Score("nnaa", "aa_test", float("nan"), note="too few stays.")])
+    none = measures.Measured([Score("nnaa", "aa_test", float("nan"), note="too few stays.")])
     monkeypatch.setitem(measures.MEASURES, "nnaa", measures.Measure(lambda asked: none))  # type: ignore[arg-type]
     results = reproduce(tmp_path / "out", data, only=["privacy"], jobs=0, resume=True)
     assert {line.hole for line in results.lines} == {"too few stays."}

@@ -12,8 +12,8 @@ from timediff.reproduction.budget import SCALES, Machine, Scale
 from timediff.reproduction.datasets import KINDS, supplement_of
 from timediff.reproduction.experiments.registry import EXPERIMENTS, chosen
 from timediff.reproduction.methods import REAL, TIMEDIFF
-from timediff.reproduction.places import Places
-from timediff.reproduction.preparation import Parts
+from timediff.reproduction.places import ReproductionFolder
+from timediff.reproduction.preparation import PreparedSplit
 from timediff.reproduction.study import DataSet, Study, Wanted
 
 ONE = Scale(seeds=1)
@@ -26,11 +26,11 @@ def dataset(name: str, stays: int = 1000, *, some: str = "some") -> DataSet:
     found: Any = SimpleNamespace(kind=kind, name=name, done=True)
     sizes = {"train": stays, "test": 100, "some": min(stays, 2000)}
     digests = {"train": "train", "test": "test", "some": some}
-    return DataSet(found, parts=Parts(Path(name)), sizes=sizes, digests=digests)
+    return DataSet(found, parts=PreparedSplit(Path(name)), sizes=sizes, digests=digests)
 
 
 def study(*names: str, only: tuple[str, ...] = (), **changes: Any) -> Study:
-    return Study(chosen(only), [dataset(name, **changes) for name in names], Places(Path("out")))
+    return Study(chosen(only), [dataset(name, **changes) for name in names], ReproductionFolder(Path("out")))
 
 
 def one(found: Study, experiment: str, method: str, measure: str, arm: str = "") -> Wanted:

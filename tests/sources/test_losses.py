@@ -7,7 +7,7 @@ import pytest
 
 import timediff as td
 from timediff.errors import TimeDiffError
-from timediff.sources.losses import AFTER_GRID, REASONS, Losses, require_kept
+from timediff.sources.losses import AFTER_GRID, REASONS, LossCounts, require_kept
 from timediff.sources.table import TableSource
 from timediff.sources.table_settings import TableFeature, TableSettings
 
@@ -79,8 +79,8 @@ def test_what_cannot_be_read_is_refused_unless_it_may_be_missing(tmp_path: Path)
         extract(tmp_path, ROWS.replace("2,0,70", "x,0,70"))
 
 
-def losses(*lost: int, found: int = 1000, purpose: tuple[str, ...] = ()) -> Losses:
-    return Losses({"hr": found}, {"hr": dict(zip(REASONS, lost, strict=False))}, purpose)
+def losses(*lost: int, found: int = 1000, purpose: tuple[str, ...] = ()) -> LossCounts:
+    return LossCounts({"hr": found}, {"hr": dict(zip(REASONS, lost, strict=False))}, purpose)
 
 
 @pytest.mark.parametrize(
@@ -92,13 +92,13 @@ def losses(*lost: int, found: int = 1000, purpose: tuple[str, ...] = ()) -> Loss
         (losses(0, 0, 0, 0, 0, 900), True),
         (losses(0, 0, 0, 0, 0, 900, purpose=(AFTER_GRID,)), False),
         (losses(51, 0, 0, 0, 0, 900, purpose=(AFTER_GRID,)), True),
-        (Losses({"hr": 10_000, "urine": 9}, {"urine": {"unparsed": 5}}), True),
-        (Losses({"hr": 10_000, "urine": 9}, {"urine": {"unparsed": 4}}), False),
-        (Losses({"hr": 0}, {}), False),
+        (LossCounts({"hr": 10_000, "urine": 9}, {"urine": {"unparsed": 5}}), True),
+        (LossCounts({"hr": 10_000, "urine": 9}, {"urine": {"unparsed": 4}}), False),
+        (LossCounts({"hr": 0}, {}), False),
         (None, False),
     ],
 )
-def test_more_than_a_twentieth_or_most_of_one_feature_asks_for_a_word(lost: Losses | None, refused: bool) -> None:
+def test_more_than_a_twentieth_or_most_of_one_feature_asks_for_a_word(lost: LossCounts | None, refused: bool) -> None:
     if not refused:
         require_kept(lost, "t.csv")
         return

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from timediff.data.schema import Feature, Schema
 from timediff.documents.answers import NO_USES, RESIDUAL, USES, answers, described, limits
-from timediff.documents.known import File, Known
+from timediff.documents.known import Known, ReleasedFile
 
 CORE, RAI = "http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"
 TERMS = (
@@ -95,7 +95,7 @@ def _responsible(known: Known) -> dict[str, Any]:
     }
 
 
-def _file(one: File) -> dict[str, Any]:
+def _file(one: ReleasedFile) -> dict[str, Any]:
     return {
         "@type": "cr:FileObject",
         "@id": one.name,

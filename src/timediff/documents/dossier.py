@@ -10,7 +10,7 @@ from timediff.documents.about import About
 from timediff.documents.answers import answers, hashes
 from timediff.documents.croissant import croissant
 from timediff.documents.datasheet import datasheet
-from timediff.documents.known import Known, Places, known
+from timediff.documents.known import GivenFolders, Known, known
 from timediff.documents.model_card import card_markdown, card_table
 from timediff.runtime.files import new_folder, refuse_existing
 from timediff.runtime.manifest import write_manifest
@@ -41,7 +41,7 @@ def dossier(
     """
     refuse_existing(Path(path))
     given = [audit] if isinstance(audit, str | Path) else audit
-    places = Places(
+    places = GivenFolders(
         Path(run), Path(synthetic), Path(train), Path(test), None if results is None else Path(results),
         tuple(map(Path, given)), horizon,
     )  # fmt: skip

@@ -37,7 +37,7 @@ FILES = {  # of a cohort, with their media types
 
 
 @dataclass(frozen=True)
-class File:
+class ReleasedFile:
     name: str
     kinds: tuple[str, ...]  # its media types
     sha256: str
@@ -45,7 +45,7 @@ class File:
 
 
 @dataclass(frozen=True)
-class Places:
+class GivenFolders:
     """The folders that were given; only the terminal shows them."""
 
     run: Path
@@ -70,7 +70,7 @@ class Known:
     synthetic: Cohort
     split: str  # how training and held-out stays were told apart
     copies: int  # synthetic stays that equal a training stay value for value
-    files: Sequence[File]  # of the synthetic cohort
+    files: Sequence[ReleasedFile]  # of the synthetic cohort
     extraction: Extracted | None
     results: Results | None
     name: str  # of the synthetic cohort in the results
@@ -84,7 +84,7 @@ class Known:
         return self.about.title or f"{len(self.synthetic):,} synthetic stays, made by {self.generator}"
 
 
-def known(places: Places, about: About | None = None, *, allow_edited: bool = False, say: Say = unheard) -> Known:
+def known(places: GivenFolders, about: About | None = None, *, allow_edited: bool = False, say: Say = unheard) -> Known:
     """Reads all folders, and refuses those that do not belong together."""
     notes: list[str] = []
 
@@ -185,7 +185,7 @@ def _made(audit: Audit, has: Has) -> bool:
     return any(ATTACKS(score.classifier).has == has for score in audit.scores if score.classifier)
 
 
-def _one_origin(model: Generator, train: Cohort, synthetic: Cohort, places: Places) -> None:
+def _one_origin(model: Generator, train: Cohort, synthetic: Cohort, places: GivenFolders) -> None:
     """Whether the run was trained on TRAIN, and the synthetic cohort sampled from the run."""
     if model.trained_on is None:
         raise TimeDiffError(
@@ -210,7 +210,7 @@ def _one_origin(model: Generator, train: Cohort, synthetic: Cohort, places: Plac
         )
 
 
-def _unplaced(text: str, places: Places) -> str:
+def _unplaced(text: str, places: GivenFolders) -> str:
     """A note without the path that it begins with: documents name no folder of this machine."""
     for name, path in (("RUN", places.run), ("RESULTS", places.results)):
         if path is not None and text.startswith(f"{path} "):
@@ -230,12 +230,14 @@ def _unedited(name: str, path: Path, allow_edited: bool, say: Say) -> None:
         say(f"{name} is not as it was written ({found})")
 
 
-def _files(folder: Path) -> list[File]:
+def _files(folder: Path) -> list[ReleasedFile]:
     paths = [(folder / name, kinds) for name, kinds in FILES.items()]
-    return [File(path.name, kinds, sha256(path), path.stat().st_size) for path, kinds in paths if path.is_file()]
+    return [
+        ReleasedFile(path.name, kinds, sha256(path), path.stat().st_size) for path, kinds in paths if path.is_file()
+    ]
 
 
-def _missing(places: Places, results: Results | None, audits: Mapping[Has, Audit]) -> dict[str, str]:
+def _missing(places: GivenFolders, results: Results | None, audits: Mapping[Has, Audit]) -> dict[str, str]:
     """The commands for what was not given."""
     cut = [] if places.horizon is None else ["--horizon", str(places.horizon)]
     train, test, synthetic, run = map(str, (places.train, places.test, places.synthetic, places.run))

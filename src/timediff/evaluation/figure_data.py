@@ -109,7 +109,7 @@ class MissingRates:
 
 
 @dataclass(frozen=True)
-class Rates:
+class RateBars:
     """How frequent something is, by feature or relation; of one to nine real stays it is not told."""
 
     what: str  # in words
@@ -207,7 +207,7 @@ Content = (
     | ClassFractions
     | SingleStays
     | MissingRates
-    | Rates
+    | RateBars
     | SurvivalCurves
     | Charts
     | DensityMap
@@ -220,7 +220,7 @@ KINDS: dict[str, type[Content]] = {
     "classes": ClassFractions,
     "stays": SingleStays,
     "missing": MissingRates,
-    "rates": Rates,
+    "rates": RateBars,
     "survival": SurvivalCurves,
     "charts": Charts,
     "density": DensityMap,

@@ -24,7 +24,7 @@ from timediff.evaluation.figure_data import (
     Numbers,
     PlotlyFigure,
     Points,
-    Rates,
+    RateBars,
     SingleStays,
     SurvivalCurves,
     bin_names,
@@ -54,7 +54,7 @@ def draw(content: Content) -> go.Figure:
             return _single_stays(content)
         case MissingRates():
             return _rates("fraction missing", content.features, content.real, content.synthetic)
-        case Rates():
+        case RateBars():
             return _rates(content.what, content.rows, content.real, content.synthetic)
         case SurvivalCurves():
             return _survival_curves(content)

@@ -11,8 +11,8 @@ from timediff.data.cohort import Cohort, read_cohort
 from timediff.evaluation.figure_data import FigureData
 from timediff.evaluation.results import read_score, write_score
 from timediff.reproduction.fits import Fit
-from timediff.reproduction.measures import MEASURES, Answer, Asked
-from timediff.reproduction.places import Places, key
+from timediff.reproduction.measures import MEASURES, Asked, Measured
+from timediff.reproduction.places import ReproductionFolder, key
 from timediff.runtime.files import write_atomically
 from timediff.runtime.parsing import Unreadable, read_json
 from timediff.runtime.progress import Say, Watch
@@ -22,7 +22,7 @@ ON_CPU = ("tsne", "umap", "courses")  # measures that need no GPU
 
 
 @dataclass(frozen=True)
-class Cell:
+class ReproductionCell:
     """A task of a worker. Without trainings the real training stays are measured in place of synthetic ones."""
 
     measure: str
@@ -36,7 +36,7 @@ class Cell:
     fits: tuple[Fit, ...]
     repetitions: int
     mir_threshold: float
-    places: Places
+    places: ReproductionFolder
 
     @property
     def name(self) -> str:
@@ -80,7 +80,7 @@ class Cell:
         answer = MEASURES[self.measure].function(asked)
         self.keep(answer, time.monotonic() - begun)
 
-    def keep(self, answer: Answer, seconds: float) -> None:
+    def keep(self, answer: Measured, seconds: float) -> None:
         stored = {
             "seconds": round(seconds, 1),
             "scores": [write_score(score) for score in answer.scores],
@@ -96,7 +96,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Outcome:
-    answer: Answer
+    answer: Measured
     seconds: float
 
 
@@ -118,7 +118,7 @@ def _outcome(file: Path) -> Outcome | None:
         figures = [FigureData.from_json(figure, str(file)) for figure in stored.figures]
     except Unreadable:  # measured again
         return None
-    return Outcome(Answer(scores, figures), stored.seconds)
+    return Outcome(Measured(scores, figures), stored.seconds)
 
 
 @lru_cache(maxsize=4)

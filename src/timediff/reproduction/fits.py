@@ -8,7 +8,7 @@ from timediff.comparison.folder import Record, read_record
 from timediff.comparison.rows import Row
 from timediff.comparison.training import TrainingTask, carry_out
 from timediff.data.cohort import Cohort, read_cohort
-from timediff.reproduction.places import FitFolder, Places, key
+from timediff.reproduction.places import FitFolder, ReproductionFolder, key
 from timediff.runtime.progress import Say, Watch
 
 FIRST_SEED = 2023  # the paper's
@@ -26,7 +26,7 @@ class Fit:
     train: Path
     digest: str  # of the training cohort
     stays: int  # to sample
-    places: Places
+    places: ReproductionFolder
     at_once: int = 1
 
     @property

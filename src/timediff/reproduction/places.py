@@ -19,7 +19,7 @@ def key(*what: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Places:
+class ReproductionFolder:
     out: Path
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 from timediff.data.cohort import Cohort, read_cohort
 from timediff.errors import TimeDiffError
 from timediff.reproduction.datasets import Found, Kind
-from timediff.reproduction.places import Places, key
+from timediff.reproduction.places import ReproductionFolder, key
 from timediff.runtime.files import new_folder
 from timediff.runtime.progress import Say, Watch
 
@@ -23,7 +23,7 @@ class Preparation:
     """The extraction of one data set, a task of a worker."""
 
     found: Found
-    places: Places
+    places: ReproductionFolder
     simulated: int  # stays, of a database that is simulated
 
     @property
@@ -79,7 +79,7 @@ class Preparation:
 
 
 @dataclass(frozen=True)
-class Parts:
+class PreparedSplit:
     """Training and test stays of a data set, and the 2,000 training stays of TSRTR, as folders."""
 
     folder: Path
@@ -97,9 +97,9 @@ class Parts:
         return self.folder / "some"
 
 
-def parts(prepared: Preparation, stays: int | None) -> Parts:
+def parts(prepared: Preparation, stays: int | None) -> PreparedSplit:
     """Written once: at most so many stays, split as the paper says."""
-    found = Parts(prepared.folder / f"parts-{stays or 'all'}")
+    found = PreparedSplit(prepared.folder / f"parts-{stays or 'all'}")
     if not found.folder.is_dir():
         cohort = at_most(read_cohort(prepared.cohort), stays)
         train, test = split(cohort, prepared.kind)

@@ -15,13 +15,13 @@ from typing import Any
 
 from timediff.errors import Stopped, TimeDiffError
 from timediff.reproduction.budget import GRACE, SIMULATED, Scale, probe
-from timediff.reproduction.cells import Cell
+from timediff.reproduction.cells import ReproductionCell
 from timediff.reproduction.datasets import Found, find, folder_of
 from timediff.reproduction.experiments.base import Experiment
 from timediff.reproduction.experiments.registry import chosen
 from timediff.reproduction.fits import Fit
 from timediff.reproduction.lines import Told
-from timediff.reproduction.places import FORMAT, Places
+from timediff.reproduction.places import FORMAT, ReproductionFolder
 from timediff.reproduction.preparation import Preparation
 from timediff.reproduction.results import Described, Reproduction, Source
 from timediff.reproduction.study import DataSet, Study, Wanted
@@ -78,7 +78,7 @@ def reproduce(
         raise TimeDiffError(f"budget is {budget:g}; expected minutes, more than 0 and at most {LONGEST:,}.")
     if jobs is not None and not 0 <= jobs <= 1000:
         raise TimeDiffError(f"jobs is {jobs}; expected a whole number from 0 to 1,000.")
-    places, found = Places(Path(out)), find(folder_of(data))
+    places, found = ReproductionFolder(Path(out)), find(folder_of(data))
     if places.out.exists() or places.out.is_symlink():
         _require_resumable(places, resume)
     else:
@@ -91,7 +91,7 @@ def reproduce(
             raise Stopped(f"stopped. {KEPT}") from stop
 
 
-def _require_resumable(places: Places, resume: bool) -> None:
+def _require_resumable(places: ReproductionFolder, resume: bool) -> None:
     if not places.plan.is_file():
         begun = places.out.is_dir() and {path.name for path in places.out.iterdir()} <= {"data"}
         if begun and resume:
@@ -106,7 +106,7 @@ class _Work:
     """One call, from data to report."""
 
     def __init__(
-        self, places: Places, experiments: Sequence[Experiment], found: Sequence[Found], budget: float | None,
+        self, places: ReproductionFolder, experiments: Sequence[Experiment], found: Sequence[Found], budget: float | None,
         jobs: int | None, watch: Watch, say: Say,
     ) -> None:  # fmt: skip
         self.places, self.experiments, self.budget, self.watch, self.say = places, experiments, budget, watch, say
@@ -271,9 +271,9 @@ class _Work:
 
 def _unlike(tasks: Iterable[Any]) -> list[Any]:
     """Each training and measurement once, whoever asks for it."""
-    found: dict[object, Fit | Cell] = {}
+    found: dict[object, Fit | ReproductionCell] = {}
     for task in tasks:
-        found.setdefault(task.file if isinstance(task, Cell) else task.task.cohort, task)
+        found.setdefault(task.file if isinstance(task, ReproductionCell) else task.task.cohort, task)
     return list(found.values())
 
 

@@ -9,7 +9,7 @@ from timediff.comparison.rows import Planned, Row, planned
 from timediff.data.cohort import Cohort, read_cohort
 from timediff.errors import TimeDiffError
 from timediff.reproduction.budget import SCALES, START, Choice, Job, Machine, Scale, choose
-from timediff.reproduction.cells import Cell
+from timediff.reproduction.cells import ReproductionCell
 from timediff.reproduction.datasets import Kind
 from timediff.reproduction.experiments.base import Arm, Experiment
 from timediff.reproduction.fits import FIRST_SEED, Fit
@@ -26,8 +26,8 @@ from timediff.reproduction.methods import (
     Method,
     row_of,
 )
-from timediff.reproduction.places import Places
-from timediff.reproduction.preparation import SOME, Parts, Preparation, parts, split
+from timediff.reproduction.places import ReproductionFolder
+from timediff.reproduction.preparation import SOME, Preparation, PreparedSplit, parts, split
 from timediff.runtime.worker import sentence
 
 LARGE = 10**8  # parameters of a network that is not built just to count them again
@@ -41,7 +41,7 @@ class DataSet:
     preparation: Preparation
     why: str = ""  # it cannot be read, or cannot be split
     readable: bool = True
-    parts: Parts | None = None
+    parts: PreparedSplit | None = None
     sizes: dict[str, int] = field(default_factory=dict)  # stays of each part
     digests: dict[str, str] = field(default_factory=dict)
 
@@ -100,7 +100,7 @@ class Wanted:
 class Study:
     experiments: Sequence[Experiment]
     datasets: Sequence[DataSet]
-    places: Places
+    places: ReproductionFolder
     dropped: frozenset[str] = frozenset()  # names of what the budget does not allow
     _rows: dict[tuple[str, str, Scale], Row] = field(default_factory=dict)
     _most: dict[Scale, dict[str, int]] = field(default_factory=dict)  # stays to sample, by the key of a training
@@ -161,12 +161,12 @@ class Study:
             for number in range(scale.seeds)
         )  # fmt: skip
 
-    def cell(self, one: Wanted, scale: Scale, at_once: int = 1) -> Cell | None:
+    def cell(self, one: Wanted, scale: Scale, at_once: int = 1) -> ReproductionCell | None:
         """What is to be measured; None of a training that is only timed, and of a data set that cannot be had."""
         dataset, kind, part = one.dataset, one.dataset.kind, one.arm.part
         if not one.measure or dataset.parts is None or dataset.why:
             return None
-        return Cell(
+        return ReproductionCell(
             one.measure, kind.name, kind.title, one.method.title, getattr(dataset.parts, part), dataset.parts.test,
             (dataset.digests[part], dataset.digests["test"]), dataset.sizes[part] * MEASURES[one.measure].synthetic,
             self.fits(one, scale, at_once), scale.repetitions, kind.mir_threshold, self.places,

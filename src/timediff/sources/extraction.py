@@ -17,7 +17,7 @@ from timediff.errors import Problems, TimeDiffError
 from timediff.runtime.files import new_folder
 
 if TYPE_CHECKING:
-    from timediff.sources.losses import Losses
+    from timediff.sources.losses import LossCounts
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Extraction:
     found: int  # stays before any rule
     dropped: Mapping[str, int]  # by rule, in the order they are applied
     facts: Mapping[str, str] = field(default_factory=dict)  # engine, its version, a hash of the source
-    losses: "Losses | None" = None  # of measurements, where a source counts them
+    losses: "LossCounts | None" = None  # of measurements, where a source counts them
     notes: tuple[str, ...] = ()  # what a user should look at
 
     def lines(self) -> Iterator[str]:

@@ -25,7 +25,7 @@ CHUNK = 100  # features counted in one query
 
 
 @dataclass(frozen=True)
-class Losses:
+class LossCounts:
     """Measurements by feature: how many there were, and how many of them each reason took."""
 
     found: Mapping[str, int]
@@ -86,7 +86,7 @@ class Losses:
         }
 
 
-def require_kept(losses: Losses | None, source: str) -> None:
+def require_kept(losses: LossCounts | None, source: str) -> None:
     """Refuses an extraction that would lose more than a little."""
     if losses is None or not losses.too_many:
         return

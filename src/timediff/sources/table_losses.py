@@ -8,7 +8,7 @@ import numpy as np
 
 from timediff.data.cohort import Cohort
 from timediff.sources.extraction import many
-from timediff.sources.losses import AFTER_GRID, Losses, counted, counts_by, duplicates
+from timediff.sources.losses import AFTER_GRID, LossCounts, counted, counts_by, duplicates
 from timediff.sources.table_reading import Reading
 from timediff.sources.table_settings import GRID, TableFeature, TableSettings
 from timediff.sources.units import suspicions
@@ -31,7 +31,7 @@ def fate(reading: Reading) -> Any:
     ).cast("int8")  # fmt: skip
 
 
-def count_losses(settings: TableSettings, names: Sequence[str], read: Any, timed: Any) -> Losses:
+def count_losses(settings: TableSettings, names: Sequence[str], read: Any, timed: Any) -> LossCounts:
     """`read` has a row a row of the table, with the fate of each value; `timed` the rows of stays with a start."""
     value, end = {n: f"value_{i}" for i, n in enumerate(names)}, {n: f"fate_{i}" for i, n in enumerate(names)}
     rules = {entry.name: rule_of(entry, settings) for entry in settings.feature}
@@ -69,7 +69,7 @@ def count_losses(settings: TableSettings, names: Sequence[str], read: Any, timed
         twice = duplicates(rows, ["stay_id", "time"], [value[name] for name in some])
         note("duplicates", {name: twice[value[name]] for name in some})
     found = {name: good[name] + unparsed[name] + limited[name] for name in names}
-    return Losses(found, lost, (AFTER_GRID,) if settings.cut else ())
+    return LossCounts(found, lost, (AFTER_GRID,) if settings.cut else ())
 
 
 def strange_units(

@@ -13,7 +13,7 @@ from timediff.data.cohort import Cohort
 from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.data.schema import Feature, Relation
 from timediff.evaluation.case import Measurement
-from timediff.evaluation.figure_data import FigureData, Rates, named, plain
+from timediff.evaluation.figure_data import FigureData, RateBars, named, plain
 from timediff.evaluation.metrics import between_stays, differences, digits, survival
 from timediff.evaluation.metrics.charts import charts
 from timediff.evaluation.metrics.differences import too_few
@@ -226,10 +226,10 @@ def _broken(cohort: Cohort, relation: Relation) -> tuple[Array, Array]:
     return broken.sum(axis=1), both.sum(axis=1)
 
 
-def _rates(what: str, rows: list[str], real: Counted, synthetic: Counted) -> Rates:
-    """Rates over all stays; of the real ones none that one to nine stays alone make differ from 0 or 1."""
+def _rates(what: str, rows: list[str], real: Counted, synthetic: Counted) -> RateBars:
+    """RateBars over all stays; of the real ones none that one to nine stays alone make differ from 0 or 1."""
     ours, theirs = (
         np.array([np.nan if c.sum() == 0 else n.sum() / c.sum() for n, c in one]) for one in (real, synthetic)
     )
     few = [any(0 < (part > 0).sum() < MIN_AGGREGATE for part in (n, c - n)) for n, c in real]
-    return Rates(what, rows, plain(np.where(few, np.nan, ours)), plain(theirs))
+    return RateBars(what, rows, plain(np.where(few, np.nan, ours)), plain(theirs))
