@@ -106,8 +106,8 @@ class _Work:
     """One call, from data to report."""
 
     def __init__(
-        self, places: ReproductionFolder, experiments: Sequence[Experiment], found: Sequence[Found], budget: float | None,
-        jobs: int | None, watch: Watch, say: Say,
+        self, places: ReproductionFolder, experiments: Sequence[Experiment], found: Sequence[Found],
+        budget: float | None, jobs: int | None, watch: Watch, say: Say,
     ) -> None:  # fmt: skip
         self.places, self.experiments, self.budget, self.watch, self.say = places, experiments, budget, watch, say
         self.begun = time.monotonic()
