@@ -39,8 +39,8 @@ SHAPES = {
 PAPER = {"eicu": "paper-eicu"}  # with its published width; of the other shapes the preset `paper`
 
 
-class EnoughTimed(Exception):
-    pass
+class EnoughTimed(td.TimeDiffError):
+    """Of other errors in a progress callback the work goes on."""
 
 
 def cohort(shape: str, stays: int = STAYS) -> Cohort:

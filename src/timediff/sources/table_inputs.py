@@ -179,7 +179,7 @@ def _sheet(path: Path, sheet: str | None) -> pa.Table:
     try:
         import openpyxl
     except ModuleNotFoundError as error:
-        how = "pip install 'timediff[excel]', or save it as .csv"
+        how = "pip install 'timediff-icu[excel]', or save it as .csv"
         raise TimeDiffError(f"{path.name} needs openpyxl: {how}.") from error
     try:
         with zipfile.ZipFile(path) as packed:
