@@ -276,3 +276,34 @@ def test_a_static_feature_cannot_say_how_it_is_recorded(codec: Codec) -> None:
 def test_a_generator_that_cannot_use_it_says_so(preset: str) -> None:
     with pytest.raises(Problems, match=r"codec\.recording"):
         resolve(preset, assignments={"codec.recording": True})
+
+
+# --- intervals
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 2**31 - 1))
+def test_every_number_of_a_value_s_interval_is_decoded_as_that_value(seed: int) -> None:
+    cohort, codec = INTERVALS
+    batch = codec.encode(cohort, intervals=True)
+    assert batch.intervals is not None
+    low, high = batch.intervals.double().clamp(-4, 4).unbind(-1)
+    place = torch.rand(low.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    inside = torch.where(high > low, low + (high - low) * (0.001 + 0.998 * place), batch.continuous.double())
+    decoded = codec.decode(Batch.of(inside, batch.discrete))
+    for name, values in cohort.series.items():
+        assert np.allclose(decoded.series[name], values, equal_nan=True)
+    assert (high > low).double().mean() > 0.3
+
+
+def test_what_is_encoded_lies_in_its_interval() -> None:
+    cohort, codec = INTERVALS
+    batch = codec.encode(cohort, intervals=True)
+    assert batch.intervals is not None
+    low, high = batch.intervals.unbind(-1)
+    wide = high > low
+    assert ((low <= batch.continuous) & (batch.continuous <= high))[wide].all()
+    assert codec.encode(cohort).intervals is None
+
+
+INTERVALS = (pressures(), Codec.fit(pressures(), SETTINGS))
