@@ -175,3 +175,17 @@ def test_any_kind_of_channel_may_be_absent(values, classes, static):
     loss = made.loss(batch, noise(5))
     assert loss.total.isfinite()
     loss.total.backward()
+
+
+def test_what_stands_where_a_value_is_repeated_or_missing_counts_nothing():
+    """A repeat is where the value stands that it repeats, wherever in its interval that was put."""
+    made = process()
+    batch = sampled(made)
+    c, x = batch.discrete[..., made.temporal_at], batch.continuous[..., made.temporal_values]
+    said = made.step_head.meanings(c)
+    other = torch.where(said.repeat | ~said.known, torch.randn_like(x), x)
+    static, intervals = torch.zeros(STAYS, made.static_head.columns), x[..., None].expand(*x.shape, 2)
+    with torch.no_grad():
+        terms, same = (made._of_steps(c, one, intervals, static) for one in (x, other))
+    assert said.repeat.any()
+    assert torch.allclose(terms, same, atol=1e-4)
