@@ -242,7 +242,7 @@ def test_poor_only_where_the_whole_interval_lies_beyond_the_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "grade"), [(0.019, "good"), (0.021, "with care"), (0.049, "with care"), (0.051, "poor")]
+    ("value", "grade"), [(0.019, "good"), (0.021, "with care"), (0.049, "with care"), (0.053, "poor")]
 )
 def test_the_limits_of_a_loss_and_of_a_leak_are_two_and_five_hundredths(value: float, grade: str) -> None:
     """Where the interval excludes the floor."""
