@@ -1,4 +1,4 @@
-"""The preset `cascade` on one GPU, against the authors' code, and what fraction of the GPU it uses.
+"""The preset `fast` on one GPU, against the authors' code, and what fraction of the GPU it uses.
 
     python benchmarks/gpu.py [--seconds 6]
 
@@ -68,7 +68,7 @@ def ceilings() -> dict[str, float]:
 
 def training(cohort: td.Cohort, seconds: float, **changes: Any) -> dict[str, Any]:
     changes = {"training.steps": 10**6, "training.log_every": 10**9, "training.validation": 0.0, **changes}
-    model = td.TimeDiff(settings=resolve("cascade", assignments=changes))
+    model = td.TimeDiff(settings=resolve("fast", assignments=changes))
     times: list[float] = []
     said: list[str] = []
 
@@ -163,7 +163,7 @@ def used(model: td.TimeDiff, stays_per_second: float, calls: int, backward: bool
 def shape_results(shape: str, seconds: float, limits: dict[str, float]) -> dict[str, Any]:
     cohort = throughput.cohort(shape, STAYS[shape])
     trained = {name: training(cohort, seconds, **changes) for name, changes in TRAINING.items()}
-    model = td.TimeDiff(settings=resolve("cascade", assignments={"training.steps": 1})).fit(cohort, seed=0)
+    model = td.TimeDiff(settings=resolve("fast", assignments={"training.steps": 1})).fit(cohort, seed=0)
     sampled = {
         precision: sampling(model, precision=precision)
         for precision in (model.settings.sampling.precision, "tf32", "float32", "bfloat16")

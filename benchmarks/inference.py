@@ -2,9 +2,9 @@
 
     python benchmarks/inference.py
 
-The network of the preset `cascade` for 1,500 stays (64 units a direction), a block of 500 stays of MIMIC-III's shape
-(25 steps, 31 columns). Milliseconds are the median of seven calls, all ways in the same run; each is first compared
-with the eager network. What samplers use is `kernels/inference.py`.
+The network of the preset `fast` for 1,500 stays (64 units a direction), a block of 500 stays of the MIMIC-III shape (25
+steps, 31 columns). Milliseconds are the median of seven calls, all ways in the same run; each is first compared with
+the eager network. What samplers use is `kernels/inference.py`.
 """
 
 import argparse

@@ -24,7 +24,7 @@ SETTINGS = {"training.steps": 12, "training.validation": 0.0, "training.batch": 
 
 def work(cohort: td.Cohort) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     """Fits and samples; what was said and the seconds, and the weights."""
-    model = td.TimeDiff(settings=resolve("cascade", assignments=SETTINGS))
+    model = td.TimeDiff(settings=resolve("fast", assignments=SETTINGS))
     said: list[str] = []
     started = time.perf_counter()
     model.fit(cohort, seed=0, say=said.append)

@@ -5,9 +5,8 @@
 
 EARLIER is a revision, or a folder that holds its files. The speed of a shared machine drifts by more than a change
 should cost, so figures of two days cannot be compared. Here the two versions take turns, each by its own
-`benchmarks/throughput.py` (the preset `paper`; with a GPU by its `benchmarks/gpu.py`, the preset `cascade`, which was
-called `fast`) and in a process of its own, and the median of the rounds' ratios is what counts. Both use the
-environment that this script runs in.
+`benchmarks/throughput.py` (with a GPU by its `benchmarks/gpu.py`, the preset `fast` alone) and in a process of its own,
+and the median of the rounds' ratios is what counts. Both use the environment that this script runs in.
 
 --operations counts instead what PyTorch is asked to do, which no noise can change: operations of one update and of
 one sampling, and the numbers that they make (views make none). It runs on a CPU, and says nothing of kernels.
@@ -29,33 +28,21 @@ from typing import Any
 import torch
 
 ROOT = Path(__file__).resolve().parents[1]
-CASCADE = """
-import timediff as td
-try:
-    cascade = td.resolve("cascade") and "cascade"
-except td.TimeDiffError:
-    cascade = "fast"  # as it was called
-"""
 ON_CPU = """
 import json, sys, throughput
 found = throughput.shape_results(sys.argv[1], float(sys.argv[2]))
-speeds = {f"{what}, paper": found[what]["paper"] for what in ("training", "sampling")}
+speeds = {f"{what}, {preset}": found[what][preset] for preset in ("paper", "fast") for what in ("training", "sampling")}
 print(json.dumps({name: one["stays_per_second"] for name, one in speeds.items()}))
 """
-ON_GPU = (
-    CASCADE
-    + """
+ON_GPU = """
 import json, sys, gpu, throughput
 cohort = throughput.cohort(sys.argv[1], gpu.STAYS[sys.argv[1]])
 training = gpu.training(cohort, float(sys.argv[2]))
-model = gpu.td.TimeDiff(settings=gpu.resolve(cascade, assignments={"training.steps": 1})).fit(cohort, seed=0)
-found = {"training, cascade": training, "sampling, cascade": gpu.sampling(model)}
+model = gpu.td.TimeDiff(settings=gpu.resolve("fast", assignments={"training.steps": 1})).fit(cohort, seed=0)
+found = {"training, fast": training, "sampling, fast": gpu.sampling(model)}
 print(json.dumps({name: one["stays_per_second"] for name, one in found.items()}))
 """
-)
-OPERATIONS = (
-    CASCADE
-    + """
+OPERATIONS = """
 import collections, json, warnings
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -82,17 +69,15 @@ def fitted(preset, updates):
 warnings.simplefilter("ignore")
 cohort = td.simulate(300, steps=25, seed=0)
 rows = {}
-for preset, calls in (("paper", 20), (cascade, 72)):
-    name = "paper" if preset == "paper" else "cascade"
+for preset, calls in (("paper", 20), ("fast", 72)):
     model, two = fitted(preset, 2)
     _, three = fitted(preset, 3)
-    rows["training, " + name] = {name: three[name] - two[name] for name in two}
+    rows["training, " + preset] = {name: three[name] - two[name] for name in two}
     with Counted() as counted:
         model.sample(50, seed=1, steps=calls)
-    rows["sampling, " + name] = dict(counted.found)
+    rows["sampling, " + preset] = dict(counted.found)
 print(json.dumps(rows))
 """
-)
 
 
 def operations(tree: Path) -> dict[str, dict[str, int]]:

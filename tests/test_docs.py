@@ -37,7 +37,7 @@ MEASURED = [
     ROOT / "README.md",
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("fast", "cascade", "baselines", "benchmarks", "evaluate", "extract", "privacy", "security")
+        for name in ("fast", "autoregressive", "baselines", "benchmarks", "evaluate", "extract", "privacy", "security")
     ),
 ]
 MARK = re.compile(r"<!--\s*(numbers|cited):\s*(.*?)\s*-->\s*?\n(.*?)(?=\n\s*\n|\n\s*- |\Z)", re.DOTALL)

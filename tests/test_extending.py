@@ -76,7 +76,7 @@ def test_a_generator_is_compared_by_a_metric_of_its_own_package(timediff, folder
 def test_a_network_is_trained_and_a_sampler_samples_from_it(timediff, folder: Path) -> None:
     settings = ["training.steps=3", "model.network=example-conv", "model.channels=8"]
     given = [part for setting in settings for part in ("--set", setting)]
-    timediff("fit", "train", "conv", "--preset", "cascade", *given)  # fast has a causal network alone
+    timediff("fit", "train", "conv", *given)
     assert 'network = "example-conv"\nchannels = 8' in (folder / "conv" / "settings.toml").read_text()
     timediff("sample", "conv", "conved", "-n", 10, "--sampler", "example-midpoint", "--steps", 9)
     assert len(td.read_cohort(folder / "conved")) == 10

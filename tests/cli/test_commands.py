@@ -230,7 +230,7 @@ def test_settings_are_checked_together_whatever_their_order(run: Run, home: Path
 def test_a_setting_of_another_process_is_answered_with_the_process(run: Run, home: Path, tmp_path: Path) -> None:
     code, _, err = run("fit", home / "icu", tmp_path / "run", "--set", "diffusion.steps=10", "--dry-run")
     assert code == 2
-    assert "no setting diffusion.steps where diffusion.process is autoregressive" in err
+    assert "no setting diffusion.steps where diffusion.process is cascade" in err
 
 
 def test_ragged_stays_need_a_horizon(run: Run, icu: Cohort, tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_stays_held_out_are_logged_and_not_trained_on(
         "model.hidden": 8, "training.batch": 16, "training.validate_every": 3, "training.steps": 6,
         "training.log_every": 3, "training.validation": 0.2,
     }  # fmt: skip
-    model = TimeDiff(settings=resolve("cascade", assignments=changes)).fit(icu, seed=5, run=tmp_path / "run")
+    model = TimeDiff(settings=resolve("fast", assignments=changes)).fit(icu, seed=5, run=tmp_path / "run")
     ((training, held_out),) = splits
     assert held_out is not None
     assert set(training.stay_id).isdisjoint(held_out.stay_id)

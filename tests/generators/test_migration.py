@@ -84,8 +84,8 @@ def _old_weights(weights: dict[str, Tensor], cascade: bool) -> dict[str, Tensor]
 TIMEDIFF = {"training.steps": 6, "training.batch": 16}
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "paper": ("paper", {**TIMEDIFF, **BEFORE, "diffusion.steps": 20}),
-    "cascade, joint": ("cascade", {**SHORT, "sampling.steps": 9}),
-    "cascade, independent": ("cascade", {**SHORT, "sampling.steps": 9, "diffusion.joint": False}),
+    "cascade, joint": ("fast", {**SHORT, "sampling.steps": 9}),
+    "cascade, independent": ("fast", {**SHORT, "sampling.steps": 9, "diffusion.joint": False}),
     "latent-forcing": ("latent-forcing", {**SHORT, "adversarial.gradient_penalty": 0.25}),
     "tforcing": ("tforcing", SHORT),
 }
@@ -111,7 +111,7 @@ def test_a_run_of_0_1_0_gives_the_same_stays(kind: str, mixed: Cohort, tmp_path:
 
 def test_what_is_rewritten_is_what_0_1_0_wrote(mixed: Cohort, tmp_path: Path) -> None:
     """Its tables of a fit with the preset fast, and the first part of each of its tensors' names."""
-    settings = resolve("cascade", assignments=SHORT)
+    settings = resolve("fast", assignments=SHORT)
     GENERATORS("timediff")(settings=settings).fit(mixed, seed=0, run=tmp_path / "run")
     written_by_0_1_0(tmp_path / "run")
     table = tomllib.loads((tmp_path / "run" / "settings.toml").read_text())
@@ -132,7 +132,7 @@ def test_an_unfinished_run_of_0_1_0_is_sampled_from(mixed: Cohort, tmp_path: Pat
         if done == 4:
             raise KeyboardInterrupt
 
-    settings = resolve("cascade", assignments={**SHORT, "sampling.steps": 9})
+    settings = resolve("fast", assignments={**SHORT, "sampling.steps": 9})
     with pytest.raises(KeyboardInterrupt):
         GENERATORS("timediff")(settings=settings).fit(mixed, seed=0, run=run, progress=stop)
     expected = load(run).sample(20, seed=1)

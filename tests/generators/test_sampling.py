@@ -42,7 +42,7 @@ def test_a_gpu_samples_as_many_whole_blocks_as_it_has_room_for(
 
 @pytest.fixture(scope="module")
 def brief(icu: Cohort) -> TimeDiff:
-    settings = resolve("cascade", assignments={"model.hidden": 4, "training.steps": 1, "sampling.steps": 3})
+    settings = resolve("fast", assignments={"model.hidden": 4, "training.steps": 1, "sampling.steps": 3})
     return TimeDiff(settings=settings).fit(icu, seed=0)
 
 

@@ -1,4 +1,4 @@
-"""TimeDiff: fast and cascade learn a known law; what a cohort decides; samplers; names that settings had before.
+"""TimeDiff: fast and autoregressive learn a known law; what a cohort decides; samplers; names that settings had before.
 
 The law: what is missing together, what persists, and what goes with the outcome.
 """
@@ -48,8 +48,8 @@ def cohort() -> Cohort:
 
 SMALL: dict[str, object] = {"model.hidden": 32, "training.warmup": 50, "training.lr": 5e-3, "training.ema": 0.99}
 OF_PRESET: dict[str, dict[str, object]] = {
-    "fast": {"training.steps": 700, "diffusion.units": 16},
-    "cascade": {"training.steps": 700, "sampling.steps": 24},
+    "autoregressive": {"training.steps": 700, "diffusion.units": 16},
+    "fast": {"training.steps": 700, "sampling.steps": 24},
 }
 
 
@@ -78,7 +78,7 @@ def test_gaps_last_as_long(cohort: Cohort, synthetic: Cohort) -> None:
 
 
 def test_with_each_class_alone_they_would_not(cohort: Cohort) -> None:
-    apart = sampled(cohort, "cascade", **{"diffusion.joint": False, "training.steps": 300})
+    apart = sampled(cohort, "fast", **{"diffusion.joint": False, "training.steps": 300})
     assert (gaps(apart) == gaps(apart, "pressure")).mean() < 0.9
 
 
@@ -110,14 +110,14 @@ def test_values_lie_on_the_levels_that_real_ones_have(cohort: Cohort, synthetic:
 
 def test_width_and_batch_follow_from_the_number_of_stays(cohort: Cohort) -> None:
     def sized(stays: int) -> tuple[int | None, int | None]:
-        model = TimeDiff("cascade")
+        model = TimeDiff("fast")
         model.plan(cohort.take(np.arange(stays) % STAYS))
         return model.settings.model.hidden, model.settings.training.batch
 
     assert [sized(stays) for stays in (60, 1000, 2200, 2300, 8000)] == [
         (64, 16), (64, 64), (64, 128), (256, 128), (256, 512)
     ]  # fmt: skip
-    model = TimeDiff("cascade")
+    model = TimeDiff("fast")
     model.plan(cohort)
     assert model.settings.training.lr == pytest.approx(0.5 / 64)
     paper = TimeDiff("paper")
@@ -134,7 +134,7 @@ def test_the_network_of_paper_has_as_many_parameters_as_the_authors_have() -> No
 
 
 def test_another_cohort_decides_anew(cohort: Cohort) -> None:
-    model = TimeDiff("cascade")
+    model = TimeDiff("fast")
     for stays, batch, width in ((8000, 512, 256), (60, 16, 64)):
         plan = model.plan(cohort.take(np.arange(stays) % STAYS))
         assert plan["stays an update"] == batch
@@ -147,7 +147,7 @@ def test_a_cohort_smaller_than_any_batch_is_trained_on_as_it_is(cohort: Cohort) 
     assert len(TimeDiff(settings=settings).fit(few, seed=0).sample(5, seed=0)) == 5
 
 
-@pytest.mark.parametrize("preset", ["paper", "cascade"])
+@pytest.mark.parametrize("preset", ["paper", "fast"])
 def test_samplers_are_options(preset: str, mixed: Cohort) -> None:
     """Each makes other stays of the same noise, in so many calls, or one less where two belong together."""
     _, settings = EVERY[preset]
@@ -170,8 +170,8 @@ def test_samplers_are_options(preset: str, mixed: Cohort) -> None:
     ("preset", "old", "value", "new"),
     [
         ("paper", "model.early", True, "model.noise_level_input"),
-        ("cascade", "model.early", True, "model.noise_level_input"),
-        ("cascade", "diffusion.cells", "joint", "diffusion.joint"),
+        ("fast", "model.early", True, "model.noise_level_input"),
+        ("fast", "diffusion.cells", "joint", "diffusion.joint"),
         ("paper", "diffusion.cells", "independent", "diffusion.joint"),
     ],
 )
@@ -181,7 +181,7 @@ def test_a_renamed_setting_is_answered_with_its_new_name(preset: str, old: str, 
 
 
 def test_the_cascade_goes_by_its_name_of_0_1_0_too() -> None:
-    given = resolve("cascade", assignments={"diffusion.process": "edm"})
-    assert given == resolve("cascade")
+    given = resolve("fast", assignments={"diffusion.process": "edm"})
+    assert given == resolve("fast")
     assert given.diffusion.process == "cascade"
     assert "edm" not in PROCESSES.names()

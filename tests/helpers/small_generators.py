@@ -7,8 +7,8 @@ from timediff.settings.resolve import generator_of, resolve
 SHORT = {"model.hidden": 8, "training.steps": 6, "training.batch": 16, "training.checkpoint_every": 3}
 PAPER = resolve("paper", assignments={**SHORT, "diffusion.steps": 20})
 QUICK = {"model.hidden": 8, "training.steps": 6, "training.batch": 16}
-FAST = resolve("fast", assignments=QUICK)
-CASCADE = resolve("cascade", assignments={**QUICK, "sampling.steps": 20})
+AUTOREGRESSIVE = resolve("autoregressive", assignments=QUICK)
+FAST = resolve("fast", assignments={**QUICK, "sampling.steps": 20})
 HALO_SHORT = {**SHORT, "model.heads": 2, "model.layers": 2}
 OURS = [  # in this process tests may have registered more
     name for name in GENERATORS.names() if GENERATORS(name).__module__.startswith("timediff.")
@@ -23,9 +23,9 @@ EVERY = {  # by preset, or what is set in one: the generator's name, and its set
             ("model.network", "cde"),
         )
     },
+    "autoregressive": ("timediff", AUTOREGRESSIVE),
     "fast": ("timediff", FAST),
-    "cascade": ("timediff", CASCADE),
-    "diffusion.separate=true": ("timediff", resolve(CASCADE, assignments={"diffusion.separate": True})),
+    "diffusion.separate=true": ("timediff", resolve(FAST, assignments={"diffusion.separate": True})),
     **{
         name: (generator_of(name), resolve(name, assignments=SHORT))
         for name in (*BASELINES, *PUBLISHED)

@@ -178,5 +178,5 @@ def test_fit_asks_for_them_when_products_are_rounded_unless_set_not_to(
     monkeypatch.setattr(fitting, "make_accelerator", lambda settings: accelerator)
     monkeypatch.setattr(lstm_training, "TrainingLSTM", asked_for)
     changes = {"training.steps": 1, "training.kernels": kernels, "model.hidden": 4}
-    td.TimeDiff(settings=resolve("cascade", assignments=changes)).fit(td.simulate(20, steps=7, seed=0), seed=0)
+    td.TimeDiff(settings=resolve("fast", assignments=changes)).fit(td.simulate(20, steps=7, seed=0), seed=0)
     assert found == asked

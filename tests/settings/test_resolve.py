@@ -53,9 +53,9 @@ def test_text_round_trip(name: str) -> None:
 
 def test_each_goes_before_the_last(tmp_path) -> None:
     (tmp_path / "mine.toml").write_text("[training]\nlr = 1e-4\nbatch = 64\n")
-    settings = resolve("cascade", tmp_path / "mine.toml", {"training.batch": 16, "diffusion.lambda": 1})
+    settings = resolve("fast", tmp_path / "mine.toml", {"training.batch": 16, "diffusion.lambda": 1})
     assert (settings.training.lr, settings.training.batch, settings.diffusion.lambda_) == (1e-4, 16, 1.0)
-    assert settings.sampling == resolve("cascade").sampling
+    assert settings.sampling == resolve("fast").sampling
 
 
 @pytest.mark.parametrize(
@@ -163,24 +163,24 @@ def test_files_that_cannot_be_read(content: str | None, said: str, tmp_path) -> 
 @pytest.mark.parametrize("mistakes", [["training.steps=-1"], ["training.steps=-1", "training.lr=-1"]])
 def test_mistakes_come_whole_from_another_process(mistakes: list[str]) -> None:
     with pytest.raises(Problems) as found:
-        resolve("cascade", assignments=dict(map(parse_assignment, mistakes)))
+        resolve("fast", assignments=dict(map(parse_assignment, mistakes)))
     sent = pickle.loads(pickle.dumps(found.value))
     assert (str(sent), sent.problems) == (str(found.value), found.value.problems)
 
 
 def test_a_process_has_its_own_settings_and_begins_with_its_own_defaults() -> None:
-    settings = resolve("cascade")
+    settings = resolve("fast")
     assert (settings.diffusion.process, settings.diffusion.joint) == ("cascade", True)
     changes = {"diffusion.process": "ddpm", "sampling.sampler": "ddim"}
     changes |= {"codec.scale": "training", "codec.recording": False}
-    other = resolve("cascade", assignments=changes)
+    other = resolve("fast", assignments=changes)
     assert other.diffusion == TimeDiffSettings().diffusion
     with pytest.raises(TimeDiffError, match=r"no setting diffusion\.schedule"):
-        resolve("cascade", assignments={"diffusion.schedule": "linear"})
+        resolve("fast", assignments={"diffusion.schedule": "linear"})
 
 
 def test_the_cascade_is_found_by_its_earlier_name_too() -> None:
-    assert resolve("cascade", assignments={"diffusion.process": "edm"}) == resolve("cascade")
+    assert resolve("fast", assignments={"diffusion.process": "edm"}) == resolve("fast")
 
 
 def test_all_that_does_not_go_together_is_said_at_once() -> None:

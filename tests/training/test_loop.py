@@ -87,7 +87,7 @@ def test_training_lowers_the_loss(icu: Cohort, tmp_path: Path) -> None:
 
 def test_a_run_whose_gpu_went_can_be_resumed(icu: Cohort, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     small = {"model.hidden": 4, "training.steps": 9, "training.batch": 16, "training.checkpoint_every": 3}
-    settings = resolve("cascade", assignments=small)
+    settings = resolve("fast", assignments=small)
     whole = TimeDiff(settings=settings).fit(icu, seed=0)
     step = TrainingStep.__call__
 

@@ -115,7 +115,7 @@ def test_with_dropout_and_held_out_stays_a_resumed_run_is_the_same_too(
         "model.hidden": 8, "training.batch": 16, "training.warmup": 2, "training.checkpoint_every": 4,
         "training.validate_every": 3, "training.steps": 12, "training.validation": 0.2, "sampling.steps": 8,
     }  # fmt: skip
-    settings = resolve("cascade", assignments=changes)
+    settings = resolve("fast", assignments=changes)
     assert settings.model.dropout > 0
     TimeDiff(settings=settings).fit(icu, seed=5, run=tmp_path / "whole")
     with pytest.raises(Stopped):

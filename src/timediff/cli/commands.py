@@ -27,7 +27,7 @@ KEEP_THE_RUN = "A run folder knows more of the training stays than what is sampl
 FEW_STAYS = 1000
 REMEMBERED = (  # the figure is cited in docs/privacy.md
     "{:,} training stays are few, and a model remembers each of them more: with 500, an attack on the run folder of "
-    "`cascade` told them from others with an AUC of .91. See timediff audit."
+    "`fast` told them from others with an AUC of .91. See timediff audit."
 )
 STOPPED = 130  # the exit code of what was interrupted
 MOST_STAYS = MOST_LENGTH = 10**15  # that are read as numbers; memory and disk say no long before

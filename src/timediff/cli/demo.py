@@ -10,7 +10,7 @@ from timediff.errors import TimeDiffError
 
 MARK = ".timediff-demo"  # only a folder with this file in it is ever replaced
 STAYS, STEPS = 2400, 24
-SETTINGS: dict[str, Any] = {"training.steps": 1100}  # for two cores and three minutes in all
+SETTINGS: dict[str, Any] = {"training.steps": 1200, "training.batch": 64}  # for two cores and three minutes in all
 SKIPPED = ("tsrtr", "subgroups", "predictive", "embeddings")  # what a first look can do without
 
 

@@ -64,10 +64,10 @@ class TimeDiff(NeuralGenerator[TimeDiffSettings]):
     ) -> None:
         """`network` is the denoiser: a name such as "cde", or settings of one's own with a method `build`.
 
-        With one, the preset is `cascade` where none is given: that of `fast` has a causal network alone.
+        With one, the preset is `fast` where none is given.
         """
         if network is not None and settings is None:
-            preset = preset or "cascade"
+            preset = preset or "fast"
         super().__init__(preset, settings=settings, assignments=assignments)
         if network is not None:
             self._set(replace(self.settings, model=chosen_network(network)))
