@@ -69,7 +69,7 @@ def main() -> None:
         return call
 
     make_small(patched)
-    for kind in (fits.Fit, cells.Cell):
+    for kind in (fits.Fit, cells.ReproductionCell):
         patched.setattr(kind, "carry_out", counted(kind.carry_out))
     reproduce.reproduce(out, data, jobs=0, resume=out.exists())
 
