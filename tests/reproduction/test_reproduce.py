@@ -148,7 +148,7 @@ def test_what_fails_leaves_a_hole_and_the_rest_goes_on(
             raise TimeDiffError(f"{task.run} is not to its taste.")
         fitting(task, *arguments)
 
-    def raising(asked: measures.Asked) -> measures.Measured:
+    def raising(asked: measures.Asked) -> measures.MeasuredScores:
         raise ValueError(f"a cell holds {asked.test.series}")
 
     monkeypatch.setattr(fits, "carry_out", failing)
@@ -273,7 +273,7 @@ def test_a_score_without_a_value_is_a_hole_with_its_note(
     data: Path, whole: tuple[Path, Reproduction], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(whole[0], tmp_path / "out", ignore=shutil.ignore_patterns("cells"))
-    none = measures.Measured([Score("nnaa", "aa_test", float("nan"), note="too few stays.")])
+    none = measures.MeasuredScores([Score("nnaa", "aa_test", float("nan"), note="too few stays.")])
     monkeypatch.setitem(measures.MEASURES, "nnaa", measures.Measure(lambda asked: none))  # type: ignore[arg-type]
     results = reproduce(tmp_path / "out", data, only=["privacy"], jobs=0, resume=True)
     assert {line.hole for line in results.lines} == {"too few stays."}

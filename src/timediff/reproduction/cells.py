@@ -11,7 +11,7 @@ from timediff.data.cohort import Cohort, read_cohort
 from timediff.evaluation.figure_data import FigureData
 from timediff.evaluation.results import read_score, write_score
 from timediff.reproduction.fits import Fit
-from timediff.reproduction.measures import MEASURES, Asked, Measured
+from timediff.reproduction.measures import MEASURES, Asked, MeasuredScores
 from timediff.reproduction.places import ReproductionFolder, key
 from timediff.runtime.files import write_atomically
 from timediff.runtime.parsing import Unreadable, read_json
@@ -80,7 +80,7 @@ class ReproductionCell:
         answer = MEASURES[self.measure].function(asked)
         self.keep(answer, time.monotonic() - begun)
 
-    def keep(self, answer: Measured, seconds: float) -> None:
+    def keep(self, answer: MeasuredScores, seconds: float) -> None:
         stored = {
             "seconds": round(seconds, 1),
             "scores": [write_score(score) for score in answer.scores],
@@ -96,7 +96,7 @@ class ReproductionCell:
 
 @dataclass(frozen=True)
 class Outcome:
-    answer: Measured
+    answer: MeasuredScores
     seconds: float
 
 
@@ -118,7 +118,7 @@ def _outcome(file: Path) -> Outcome | None:
         figures = [FigureData.from_json(figure, str(file)) for figure in stored.figures]
     except Unreadable:  # measured again
         return None
-    return Outcome(Measured(scores, figures), stored.seconds)
+    return Outcome(MeasuredScores(scores, figures), stored.seconds)
 
 
 @lru_cache(maxsize=4)

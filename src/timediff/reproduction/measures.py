@@ -42,26 +42,26 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredScores:
     scores: list[Score] = field(default_factory=list)
     figures: list[FigureData] = field(default_factory=list)
 
 
-def _metric(name: str) -> Callable[[Asked], Measured]:
+def _metric(name: str) -> Callable[[Asked], MeasuredScores]:
     """A metric as `timediff evaluate --protocol paper` has it, with its floor."""
 
-    def measure(asked: Asked) -> Measured:
+    def measure(asked: Asked) -> MeasuredScores:
         settings = replace(asked.settings, only=(name,))
         results = evaluate(
             asked.train, asked.test, {NAME: asked.cohorts}, settings=settings, parts=asked.parts,
             progress=asked.progress,
         )  # fmt: skip
-        return Measured(list(results.scores[NAME]))
+        return MeasuredScores(list(results.scores[NAME]))
 
     return measure
 
 
-def _tsrtr(asked: Asked) -> Measured:
+def _tsrtr(asked: Asked) -> MeasuredScores:
     """Flattened and as summaries; the real stays are all those that the generator was trained on."""
     from timediff.evaluation.metrics.tsrtr import SOME, tsrtr
 
@@ -74,13 +74,13 @@ def _tsrtr(asked: Asked) -> Measured:
                 kind=kind, trained_on_these=True, progress=asked.progress,
             )  # fmt: skip
         found.append([score for score in scores if score.what.startswith(SOME)])
-    return Measured(combined(found))
+    return MeasuredScores(combined(found))
 
 
-def _map(method: Method) -> Callable[[Asked], Measured]:
+def _map(method: Method) -> Callable[[Asked], MeasuredScores]:
     """Of the first seed; as densities, since points would show single real stays."""
 
-    def measure(asked: Asked) -> Measured:
+    def measure(asked: Asked) -> MeasuredScores:
         case = Case(asked.train, asked.test, asked.settings)
         samples = WINDOWS_SHOWN if len(asked.test) < SHOWN else SHOWN
         found = embed(
@@ -89,24 +89,24 @@ def _map(method: Method) -> Callable[[Asked], Measured]:
         )  # fmt: skip
         if isinstance(found, str):
             raise TimeDiffError(f"{found}.")
-        return Measured(figures=maps(found, NAME))
+        return MeasuredScores(figures=maps(found, NAME))
 
     return measure
 
 
-def _courses(asked: Asked) -> Measured:
+def _courses(asked: Asked) -> MeasuredScores:
     """Means over time of the first seed's stays, and single ones where none is a copy."""
     cohort = asked.cohorts[0]
     single = not why_withheld(copies_of(asked.train, asked.test, cohort))
     drawn = cohort_figures(asked.test, cohort, NAME, single=single)
-    return Measured(figures=[figure for figure in drawn if figure.section in PICTURED])
+    return MeasuredScores(figures=[figure for figure in drawn if figure.section in PICTURED])
 
 
 @dataclass(frozen=True)
 class Measure:
     """A function, and about how many seconds of two cores it takes: once, and for each repetition."""
 
-    function: Callable[[Asked], Measured]
+    function: Callable[[Asked], MeasuredScores]
     once: float = 1.0
     each: float = 0.0
     grows: Literal["steps", "stays"] = "stays"  # with 25 steps of a stay, or with 5,000 stays

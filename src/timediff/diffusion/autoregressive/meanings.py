@@ -27,7 +27,7 @@ def terms_of(classes: Sequence[Channel], values: Sequence[Channel]) -> list[Term
     return found
 
 
-class Said(NamedTuple):
+class SaidOfValues(NamedTuple):
     """Of values (…, P): whether each is any number, or the one before; whether there is one at all."""
 
     any: Tensor
@@ -71,12 +71,12 @@ class Meanings(nn.Module):
         for name, tensor in tables.items():
             self.register_buffer(name, tensor, persistent=False)
 
-    def forward(self, c: Tensor) -> Said:
+    def forward(self, c: Tensor) -> SaidOfValues:
         """Of the classes (…, D) of a step."""
         with_none = torch.cat([c, torch.zeros_like(c[..., :1]) if c.shape[-1] else c.new_zeros((*c.shape[:-1], 1))], -1)
         own = with_none[..., self.class_of]  # (…, P)
         each = torch.arange(own.shape[-1], device=c.device)
-        return Said(self.any[each, own], self.repeat[each, own], self.known[each, own])
+        return SaidOfValues(self.any[each, own], self.repeat[each, own], self.known[each, own])
 
     def value(self, i: int, c: Tensor | None, drawn: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
         """Value i (B,) and whether it is known, from its class (B,), what would be drawn, and the last known one."""

@@ -14,7 +14,7 @@ LONG_AGO = 24.0  # steps: as long as that a value counts that was never known
 RECENT = 9  # steps ago that have a column each: values are measured every four hours, or every eight
 
 
-class Remembered(NamedTuple):
+class SoFar(NamedTuple):
     """Of each stay, after some steps. Of values (…, P), of one-hot classes (…, ΣK)."""
 
     values: Tensor  # the last known one; 0 before there is one
@@ -36,21 +36,19 @@ class Memory(nn.Module):
         self.one_hot, self.meanings, self.values = head.one_hot, head.meanings, head.values
         self.columns = (8 + RECENT) * self.values + 2 * len(self.one_hot.owner)
 
-    def start(self, like: Tensor) -> Remembered:
+    def start(self, like: Tensor) -> SoFar:
         """Of as many stays as `like` has rows."""
         values = like.new_zeros((len(like), self.values))
         hot = like.new_zeros((len(like), len(self.one_hot.owner)))
         numbers = dict.fromkeys(("values", "change", "number", "total", "changes", "surprise", "surprises"), values)
-        return Remembered(
-            **numbers, age=values + LONG_AGO, classes=hot, frequency=hot, steps=values.new_zeros(len(like), 1)
-        )
+        return SoFar(**numbers, age=values + LONG_AGO, classes=hot, frequency=hot, steps=values.new_zeros(len(like), 1))
 
-    def after(self, before: Remembered, c: Tensor, x: Tensor, known: Tensor, expected: Tensor) -> Remembered:
+    def after(self, before: SoFar, c: Tensor, x: Tensor, known: Tensor, expected: Tensor) -> SoFar:
         """After one more step with classes (B, D) and values (B, P), of which others were `expected`."""
         first, there = before.number == 0, c != self.meanings.missing
         change = torch.where(known & ~first, x - before.values, before.change)
         hot = self.one_hot(c).to(x.dtype)
-        return Remembered(
+        return SoFar(
             torch.where(known, x, before.values),
             torch.where(known, 0.0, torch.where(first, LONG_AGO, before.age + 1)),
             change,
@@ -77,7 +75,7 @@ class Memory(nn.Module):
         hot = self.one_hot(c).to(x.dtype)
         there = (c != self.meanings.missing)[..., self.one_hot.owner]
         return self.shown(
-            Remembered(
+            SoFar(
                 values,
                 torch.where(ever, (steps - place).to(x.dtype), LONG_AGO),
                 last(change, changed)[0],
@@ -92,7 +90,7 @@ class Memory(nn.Module):
             )
         )
 
-    def shown(self, known: Remembered) -> Tensor:
+    def shown(self, known: SoFar) -> Tensor:
         """As columns for the network; the last known values come first."""
         ever = (known.number > 0).to(known.values.dtype)
         ages = torch.arange(RECENT, device=ever.device, dtype=ever.dtype)

@@ -62,12 +62,7 @@ class TimeDiff(NeuralGenerator[TimeDiffSettings]):
         settings: TimeDiffSettings | None = None,
         assignments: Mapping[str, Any] | None = None,
     ) -> None:
-        """`network` is the denoiser: a name such as "cde", or settings of one's own with a method `build`.
-
-        With one, the preset is `fast` where none is given.
-        """
-        if network is not None and settings is None:
-            preset = preset or "fast"
+        """`network` is the denoiser: a name such as "cde", or settings of one's own with a method `build`."""
         super().__init__(preset, settings=settings, assignments=assignments)
         if network is not None:
             self._set(replace(self.settings, model=chosen_network(network)))
