@@ -12,6 +12,7 @@ from scipy.stats import ks_2samp, pointbiserialr, wasserstein_distance
 from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
 from timediff.data.schema import Feature, Schema
+from timediff.data.units import resampling_units
 from timediff.errors import TimeDiffError
 from timediff.evaluation.metrics import dependence
 from timediff.evaluation.metrics.fidelity import fidelity
@@ -21,7 +22,6 @@ from timediff.evaluation.statistics import resampling
 from timediff.evaluation.statistics.bootstrap import resample
 from timediff.evaluation.statistics.groups import groups
 from timediff.evaluation.statistics.resampling import Resampled
-from timediff.evaluation.statistics.units import resampling_units
 from timediff.runtime import seeding
 from timediff.sources.simulated import simulate
 

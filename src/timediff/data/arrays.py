@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
+Units = npt.NDArray[np.int64]  # the unit of each stay, (N,), numbered from 0: who is drawn together
 
 
 def carried(values: Floats) -> Floats:

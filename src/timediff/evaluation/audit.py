@@ -24,6 +24,7 @@ from timediff.data.cohort import Cohort, concatenate
 from timediff.data.overlap import how_split
 from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.data.splitting import apart
+from timediff.data.units import resampling_units
 from timediff.errors import Stopped, TimeDiffError
 from timediff.evaluation.attacks.case import AttackCase, Flags, Shadow
 from timediff.evaluation.attacks.lira import exposure
@@ -43,7 +44,6 @@ from timediff.evaluation.attacks.shadows import FEWEST, ShadowPlan, TooFew, halv
 from timediff.evaluation.leaks import leaks
 from timediff.evaluation.metrics.marginals import require_same_features
 from timediff.evaluation.score import Score, unavailable
-from timediff.evaluation.statistics.units import resampling_units
 from timediff.generators.base import Generator
 from timediff.runtime.files import explained, locked, new_folder, refuse_existing, write_atomically
 from timediff.runtime.manifest import differences, read_manifest, write_manifest

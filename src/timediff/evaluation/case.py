@@ -17,8 +17,8 @@ from timediff.runtime.progress import Progress, silent
 from timediff.runtime.seeding import stream
 
 if TYPE_CHECKING:
+    from timediff.data.stay_statistics import StayStatistics
     from timediff.evaluation.classifiers.label_classifiers import Trained
-    from timediff.evaluation.inputs.stay_statistics import StayStatistics
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Case:
     @cached_property
     def statistics(self) -> "StayStatistics":
         """Statistics of single stays, for classifiers; what they look for is found in training stays."""
-        from timediff.evaluation.inputs.stay_statistics import StayStatistics
+        from timediff.data.stay_statistics import StayStatistics
 
         return StayStatistics(self.train, self.settings.seed)
 

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from timediff.data.arrays import Array, Floats
+from timediff.data.arrays import Array, Floats, Units
 from timediff.data.privacy_limits import MIN_AGGREGATE
+from timediff.data.units import numbered, side_by_side
 from timediff.evaluation.score import Score, unavailable
 from timediff.evaluation.statistics.auc import Ranked
-from timediff.evaluation.statistics.bootstrap import Units, interval, resamples
-from timediff.evaluation.statistics.units import numbered, side_by_side
+from timediff.evaluation.statistics.bootstrap import interval, resamples
 
 METRIC = "audit"
 RESAMPLES = 400

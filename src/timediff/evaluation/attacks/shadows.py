@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from timediff.data.arrays import Units
 from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
 from timediff.evaluation.attacks.case import Flags, Shadow
 from timediff.evaluation.attacks.shadow_training import ShadowTask, carry_out, made
-from timediff.evaluation.statistics.bootstrap import Units
 from timediff.generators.base import Generator
 from timediff.runtime import devices
 from timediff.runtime.files import write_atomically

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
-from timediff.data.arrays import Floats
-from timediff.evaluation.statistics.bootstrap import Units
+from timediff.data.arrays import Floats, Units
 from timediff.runtime.progress import Progress, silent
 
 if TYPE_CHECKING:

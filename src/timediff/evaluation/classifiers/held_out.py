@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from timediff.data.arrays import Floats
+from timediff.data.arrays import Floats, Units
 from timediff.evaluation.score import Score, mean_and_std
 from timediff.evaluation.statistics.auc import Ranked
 from timediff.evaluation.statistics.bootstrap import (
     Counts,
-    Units,
     bootstrap,
     centred_interval,
     interval_of_greatest,

@@ -10,11 +10,11 @@ import numpy.typing as npt
 from timediff.data.arrays import Floats
 from timediff.data.cohort import Cohort
 from timediff.data.privacy_limits import MIN_AGGREGATE
+from timediff.data.units import blocks, resampling_units, side_by_side
 from timediff.evaluation.case import Measurement
 from timediff.evaluation.classifiers.discriminators import Architecture, network_logits, split
 from timediff.evaluation.classifiers.held_out import OnHeldOut, worst
 from timediff.evaluation.score import Score
-from timediff.evaluation.statistics.units import blocks, resampling_units, side_by_side
 from timediff.runtime.progress import Progress, part
 from timediff.runtime.seeding import stream
 
@@ -89,8 +89,8 @@ class Panel:
         self.trees.append(self._train_by_group)
 
     def _train_by_group(self, progress: Progress) -> None:
+        from timediff.data.stay_statistics import GROUPS
         from timediff.evaluation.classifiers import tree_classifier
-        from timediff.evaluation.inputs.stay_statistics import GROUPS
 
         assert self.table is not None
         stays = self.split("paper", 0)

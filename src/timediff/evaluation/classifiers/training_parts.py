@@ -14,7 +14,7 @@ import numpy as np
 
 from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
-from timediff.evaluation.statistics.units import resampling_units
+from timediff.data.units import resampling_units
 from timediff.runtime.seeding import stream
 
 PARTS = 4

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from timediff.data.arrays import Units
 from timediff.evaluation.case import Measurement
 from timediff.evaluation.registry import Cost, Meaning, metric
 from timediff.evaluation.score import Score, unavailable
-from timediff.evaluation.statistics.bootstrap import Units
 from timediff.runtime.progress import Progress, silent
 
 if TYPE_CHECKING:

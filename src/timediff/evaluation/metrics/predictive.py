@@ -9,13 +9,13 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from timediff.data.arrays import Floats
+from timediff.data.arrays import Floats, Units
+from timediff.data.units import resampling_units
 from timediff.evaluation.case import Measurement
 from timediff.evaluation.inputs.view import windows
 from timediff.evaluation.registry import Cost, Meaning, metric
 from timediff.evaluation.score import Score, mean_and_std, unavailable
-from timediff.evaluation.statistics.bootstrap import Units, bootstrap, interval, resample
-from timediff.evaluation.statistics.units import resampling_units
+from timediff.evaluation.statistics.bootstrap import bootstrap, interval, resample
 from timediff.runtime.progress import Progress, silent
 
 Target = Literal["vector", "scalar"]

@@ -17,6 +17,7 @@ from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
 from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.data.schema import Feature
+from timediff.data.units import resampling_units
 from timediff.evaluation.case import Measurement
 from timediff.evaluation.classifiers.label_classifiers import (
     ALL,
@@ -36,7 +37,6 @@ from timediff.evaluation.score import Score, mean_and_std, unavailable
 from timediff.evaluation.statistics.auc import auroc
 from timediff.evaluation.statistics.bootstrap import Counts, interval, resamples
 from timediff.evaluation.statistics.groups import groups
-from timediff.evaluation.statistics.units import resampling_units
 from timediff.runtime.progress import Progress, silent
 from timediff.runtime.seeding import stream
 

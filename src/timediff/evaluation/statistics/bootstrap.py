@@ -10,10 +10,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from timediff.data.arrays import Array, Floats
+from timediff.data.arrays import Array, Floats, Units
 
 Counts = npt.NDArray[np.int64]
-Units = npt.NDArray[np.int64]  # the unit of each stay, (N,), numbered from 0
 
 
 def resample(units: int | Units, rng: np.random.Generator) -> Counts:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from timediff.data.arrays import Array, Floats
+from timediff.data.arrays import Array, Floats, Units
 from timediff.data.cohort import Cohort
+from timediff.data.units import numbered, resampling_units
 from timediff.evaluation.inputs.view import View
-from timediff.evaluation.statistics.bootstrap import Units
-from timediff.evaluation.statistics.units import numbered, resampling_units
 
 FEWEST = 20  # stays in each set
 RESAMPLES = 1000

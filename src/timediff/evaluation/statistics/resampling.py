@@ -8,8 +8,8 @@ import numpy as np
 from timediff.data.arrays import Array, Floats
 from timediff.data.cohort import Cohort
 from timediff.data.schema import Feature
+from timediff.data.units import resampling_units
 from timediff.evaluation.statistics.bootstrap import resamples
-from timediff.evaluation.statistics.units import resampling_units
 
 BLOCK = 2_000  # stays whose tables are held at a time
 

@@ -16,8 +16,8 @@ from timediff.data.cohort import Cohort
 from timediff.data.lattices import WORDS, lattices, on_lattice
 from timediff.data.relations import ExactRelation, exact_relations, orders
 from timediff.data.schema import Feature
-from timediff.evaluation.inputs.steps import Steps, correlation, deviation, divided, longest_run, mean
-from timediff.evaluation.statistics.units import blocks
+from timediff.data.steps import Steps, correlation, deviation, divided, longest_run, mean
+from timediff.data.units import blocks
 from timediff.runtime.seeding import stream
 
 LEVELS, COURSE, DIGITS = "means, spreads, extremes", "changes and autocorrelation", "digits, repeats, distinct values"

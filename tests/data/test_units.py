@@ -8,6 +8,7 @@ import pytest
 
 from timediff.data.cohort import Cohort, concatenate
 from timediff.data.schema import Feature, Schema
+from timediff.data.units import STRETCH, blocks, numbered, resampling_units, side_by_side
 from timediff.evaluation.case import Case, Measurement
 from timediff.evaluation.metrics.fidelity import fidelity
 from timediff.evaluation.metrics.tstr import weighted
@@ -15,7 +16,6 @@ from timediff.evaluation.registry import METRICS
 from timediff.evaluation.score import Score
 from timediff.evaluation.settings import EvaluationSettings
 from timediff.evaluation.statistics.bootstrap import bootstrap, interval, resample, resamples
-from timediff.evaluation.statistics.units import STRETCH, blocks, numbered, resampling_units, side_by_side
 from timediff.sources.simulated import simulate
 
 

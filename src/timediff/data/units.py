@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from timediff.data.arrays import Array
+from timediff.data.arrays import Array, Units
 from timediff.data.cohort import Cohort
 from timediff.data.overlap import spans
-from timediff.evaluation.statistics.bootstrap import Units
 
 STRETCH = 2  # windows' lengths that a stretch of one long series spans; shorter ones would share most of their steps
 

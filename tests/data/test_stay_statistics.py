@@ -12,8 +12,8 @@ from timediff.data.cohort import Cohort
 from timediff.data.lattices import lattices, on_lattice
 from timediff.data.relations import exact_relations, orders
 from timediff.data.schema import Feature, Schema
-from timediff.evaluation.inputs.stay_statistics import StayStatistics
-from timediff.evaluation.inputs.steps import Steps, correlation, deviation, longest_run, mean
+from timediff.data.stay_statistics import StayStatistics
+from timediff.data.steps import Steps, correlation, deviation, longest_run, mean
 from timediff.evaluation.inputs.view import elapsed
 from timediff.sources.simulated import simulate
 
