@@ -32,6 +32,18 @@ from timediff.training.objective import Objective
 from timediff.training.trackers import require_trackers, tracked
 
 MIN_HELD_OUT = 20  # stays; the loss of fewer would not say when to stop
+TEACHER = "teacher"  # in a run folder that is being written
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What a student is given by its teacher."""
+
+    cohort: Cohort
+    weights: Mapping[str, Tensor] | None  # to begin from; None of a teacher that was trained on real stays
+
+
+Teach = Callable[[Path | None], Lesson]  # given where the teacher's run is written
 
 
 @dataclass(frozen=True)
@@ -74,29 +86,38 @@ def fit_network(
     objectives: Sequence[Objective],
     prepare: Callable[[nn.Module, Batch, Codec, Say], None],
     *,
+    teach: Teach | None = None,
     progress: Progress,
     say: Say,
 ) -> tuple[dict[str, Tensor], History]:
     """Trains a network on the cohort and returns its averaged weights and how losses went.
 
-    Writes or continues the run folder.
+    Writes or continues the run folder. With `teach`, the network is trained on what a teacher generates
+    (Hinton et al. 2015; against membership inference: Shejwalkar and Houmansadr 2021), and the teacher is then deleted.
     """
     history: History = []
     settings, codec, seed = request.settings.training, request.codec, request.seed
     accelerator = make_accelerator(settings)
     with run_folder(request, cohort, accelerator.is_main_process, say) as run:
-        network = seeded_network(build, codec, seed)
-        training, held_out = split_held_out(cohort, settings, seed)
-        encode = partial(codec.encode, intervals=request.settings.intervals)
-        data = encode(training)
-        prepare(network, data, codec, say)
-        if accelerator.mixed_precision == "bf16":
-            accelerate(network.to(accelerator.device), cohort.schema.steps, kernels=settings.kernels, say=say)
+        if teach and run and run.finished:
+            _dismiss_teacher(run)
+            return run.weights(say), run.history()
         started, before = time.monotonic(), run.provenance.get("seconds", 0) if run else 0
         earlier = earlier_history(run)
         config = {"generator": request.generator, "seed": seed, "stays": len(cohort)} | flat(request.settings)
         name = run.path.name if run else request.generator
         try:
+            lesson = teach(run.path / TEACHER if run else None) if teach else Lesson(cohort, None)
+            network = seeded_network(build, codec, seed)
+            training, held_out = split_held_out(lesson.cohort, settings, seed)
+            encode = partial(codec.encode, intervals=request.settings.intervals)
+            data = encode(training)
+            prepare(network, data, codec, say)
+            if lesson.weights:
+                network.load_state_dict(lesson.weights)
+                settings = settings.refining
+            if accelerator.mixed_precision == "bf16":
+                accelerate(network.to(accelerator.device), cohort.schema.steps, kernels=settings.kernels, say=say)
             with tracked(accelerator, settings.track, name=name, config=config) as track:
 
                 def heard(step: int, values: Mapping[str, float]) -> None:
@@ -114,8 +135,14 @@ def fit_network(
                     run.note(seconds=round(before + time.monotonic() - started, 1))
         if run and accelerator.is_main_process:
             run.finish(weights, updates=settings.steps)
+            _dismiss_teacher(run)
     first = history[0]["step"] if history else math.inf
     return weights, [line for line in earlier if line["step"] < first] + history
+
+
+def _dismiss_teacher(run: Run) -> None:
+    """What was trained on real stays, or is of no more use, does not stay in a run folder."""
+    shutil.rmtree(run.path / TEACHER, ignore_errors=True)
 
 
 def earlier_history(run: Run | None) -> History:
@@ -143,7 +170,7 @@ def run_folder(request: FitRequest, cohort: Cohort, main_process: bool, say: Say
         try:
             yield run
         except BaseException:
-            if not begun and not any((run.path / "checkpoints").glob("step-*")):
+            if not begun and not any(run.path.glob("**/checkpoints/step-*")):
                 shutil.rmtree(run.path, ignore_errors=True)  # it would only be in the way of the next try
             raise
 

@@ -5,6 +5,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -19,16 +20,17 @@ from timediff.data.cohort import Cohort
 from timediff.data.schema import Schema
 from timediff.errors import TimeDiffError
 from timediff.generators.base import Generator
-from timediff.generators.fitting import FitRequest, fit_network, fitted_codec, seeded_network
+from timediff.generators.fitting import FitRequest, Lesson, fit_network, fitted_codec, seeded_network
 from timediff.generators.run import LOG, History, Run
 from timediff.generators.sampling import BatchSampler, Compute, ComputeBatches, compute_batch
+from timediff.generators.selection import POOL, chosen
 from timediff.runtime import devices
 from timediff.runtime.cuda_graphs import gpu_failures
 from timediff.runtime.precision import arithmetic
 from timediff.runtime.prefetch import ahead
 from timediff.runtime.progress import Progress, Say, silent, unheard
 from timediff.runtime.randomness import BLOCK, Noise
-from timediff.runtime.seeding import require_seed
+from timediff.runtime.seeding import MAX_SEED, require_seed
 from timediff.runtime.watching import Watching, watched
 from timediff.settings.base import NeuralSettings
 from timediff.settings.training import ComputeSettings
@@ -153,14 +155,29 @@ class NeuralGenerator(Generator, Generic[S]):
         require_seed(seed)
         request = FitRequest(self.name, self.settings, codec, seed, cohort.digest(), path, resume, allow_edited)
         with watched(progress, f"fitting {self.name}") as shown:
+            teach = partial(self._taught, cohort, request, shown, say) if self.settings.training.distillation else None
             weights, history = fit_network(
-                request, cohort, self.build, self.objectives(codec), self.prepare, progress=shown, say=say
-            )
+                request, cohort, self.build, self.objectives(codec), self.prepare,
+                teach=teach, progress=shown, say=say,
+            )  # fmt: skip
         # A new network: the trained one may be accelerated for its precision, and sampling is always in single.
         network = seeded_network(self.build, codec)
         network.load_state_dict(weights)
         self._fitted, self._planned = Fitted(codec, network.eval(), seed, request.data_sha256, history), None
         return self
+
+    def _taught(self, cohort: Cohort, request: FitRequest, progress: Progress, say: Say, run: Path | None) -> Lesson:
+        """By a teacher of this kind, which has one round of distillation less behind it."""
+        training = self.settings.training
+        alone = {"training": {"distillation": training.distillation - 1, "track": []}}
+        teacher = type(self)(settings=self.settings.updated(alone))
+        teacher.fit(cohort, seed=request.seed, run=run, resume=True, progress=progress, say=say)
+        stays = max(training.distilled, len(cohort))
+        number = stays * POOL if training.selection else stays
+        say(f"round {training.distillation} of distillation: {number:,} stays of the teacher")
+        made = teacher.sample(number, seed=(request.seed + training.distillation) % (MAX_SEED + 1), progress=progress)
+        weights = teacher.fitted.network.state_dict() if training.distillation > 1 else None
+        return Lesson(chosen(cohort, made, stays, request.seed) if training.selection else made, weights)
 
     def stream(
         self,

@@ -1,7 +1,7 @@
 """Settings of training and of the codec, which every neural generator has. The defaults are the paper's."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from timediff.runtime.seeding import MAX_SEED
@@ -9,6 +9,8 @@ from timediff.settings.checks import MOST, above_zero, at_least_one
 from timediff.settings.typed import shown
 
 SMALLEST_BATCH, LARGEST_BATCH = 16, 512  # where training.batch is unset
+MOST_ROUNDS = 100  # of distillation
+REFINING_STEPS, REFINING_LR = 0.25, 0.4  # in later rounds of it, of training.steps and training.lr
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,12 @@ class TrainingSettings:
     precision: Literal["float32", "bfloat16"] = "float32"
     capture: bool = True  # capture an update as a CUDA graph, where there is a GPU
     kernels: bool = True  # in bfloat16, train LSTMs by Triton kernels, where they can be built; or else by cuDNN
+    # Rounds of distillation: the network of the run is trained on what a teacher generates, not on the cohort. The
+    # teacher of the first round is trained on the cohort, that of any other is the network of the round before.
+    distillation: int = 0
+    distilled: int = 20_000  # stays of a teacher in each round; as many as the cohort has, where that has more
+    # Of twice as many a discriminator, trained on the cohort, says which are chosen: as often as there are real ones.
+    selection: bool = True
     seed: int = 2023
     log_every: int = 100
     checkpoint_every: int = 1000
@@ -53,19 +61,29 @@ class TrainingSettings:
         tenth = 2 ** int(math.log2(max(1, stays / 10)))
         return self.batch or min(LARGEST_BATCH, max(tenth, min(SMALLEST_BATCH, stays)))
 
+    @property
+    def refining(self) -> "TrainingSettings":
+        """Of a network that has been trained: fewer and smaller steps."""
+        lr = None if self.lr is None else REFINING_LR * self.lr
+        steps = max(1, round(REFINING_STEPS * self.steps))
+        return replace(self, steps=steps, lr=lr, warmup=min(self.warmup, steps // 10))
+
     def problems(self) -> list[str]:
         found = at_least_one({
             "training.steps": self.steps, "training.batch": self.batch, "training.accumulate": self.accumulate,
             "training.log_every": self.log_every, "training.keep": self.keep,
             "training.checkpoint_every": self.checkpoint_every, "training.validate_every": self.validate_every,
             "training.patience": self.patience, "training.ema_every": self.ema_every,
+            "training.distilled": self.distilled,
         })  # fmt: skip
         found += above_zero({"training.lr": self.lr, "training.clip": self.clip})
         if not 0 <= self.ema < 1:
             found.append(f"training.ema is {self.ema}; expected 0 (none) up to but not including 1")
         if not all(0 <= beta < 1 for beta in self.betas):
             found.append(f"training.betas is {list(self.betas)}; expected two numbers from 0 up to but not including 1")
-        for name, value, most in (("warmup", self.warmup, MOST), ("seed", self.seed, MAX_SEED)):
+        limits = {"warmup": MOST, "distillation": MOST_ROUNDS, "seed": MAX_SEED}
+        for name, most in limits.items():
+            value = getattr(self, name)
             if not 0 <= value <= most:
                 found.append(f"training.{name} is {shown(value)}; expected 0 to {most:,}")
         if not 0 <= self.validation <= 0.5:
