@@ -62,7 +62,7 @@ def test_the_fourth_database_brings_the_supplement_for_one_experiment_alone(tmp_
     found = {one.kind.name: one for one in find(tmp_path)}
     assert found["mimic4"].kind.only == ()
     assert found["mimic4-static"].kind.only == (STATIC,)
-    assert found["mimic4-static"].kind.changes == {"extended": True}
+    assert found["mimic4-static"].kind.changes == {"extended": True, "packed": True}
     assert found["mimic4-static"].path == tmp_path
 
 

@@ -57,8 +57,8 @@ KINDS = (
     Kind("mimic4-demo", "MIMIC-IV demo", "mimic4", "mimic4", 0.25, stand_in=DEMO),
     Kind("eicu-demo", "eICU demo", "eicu", "eicu", stand_in=DEMO, **EICU),  # type: ignore[arg-type]
 )  # fmt: skip
-# The supplement's channels are a data set of their own. How its codes are packed is a setting of the source.
-SUPPLEMENT: Mapping[str, object] = {"extended": True}
+# The supplement's channels are a data set of their own, packed as in the paper.
+SUPPLEMENT: Mapping[str, object] = {"extended": True, "packed": True}
 STATIC = "static"
 
 

@@ -7,9 +7,8 @@ from timediff.reproduction.methods import STATIC
 
 SUPPLEMENT = Experiment(
     "static", "Glucose, ICD codes, antibiotics and age", "Table 13 and Figures 38 to 40",
-    "Codes and antibiotics are static binary features, and age a static value, where the paper packs each into one "
-    "channel over 72 steps. Names of antibiotics are merged whatever their case. No simulated database has these "
-    "tables.",
+    "Codes are one channel over the 72 steps, a code a step, and antibiotics another one, as in the paper. Age is a "
+    "static value, which the network's channel repeats at every step. No simulated database has these tables.",
     (Arm((STATIC,), (*fidelity.MEASURES, *privacy.MEASURES, "tstr", "tsne", "courses")),),
     (*fidelity.NUMBERS, *privacy.NUMBERS, *TWICE), "static", own_data=True, real="floor",
 )  # fmt: skip
