@@ -50,7 +50,7 @@ def warm() -> None:
 
 def call(argv: Sequence[str], printed: Path) -> Outcome:
     """Runs one command line in this process; what it prints goes into a file, as bytes."""
-    from timediff.cli import commands
+    from timediff import cli
 
     outcome = Outcome()
     before = (sys.argv, sys.stdout, sys.stderr, os.dup(1), os.dup(2))
@@ -61,7 +61,7 @@ def call(argv: Sequence[str], printed: Path) -> Outcome:
     sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), "utf-8", "strict", line_buffering=True)
     sys.stderr = io.TextIOWrapper(io.FileIO(2, "w", closefd=False), "utf-8", "backslashreplace", line_buffering=True)
     try:
-        commands.main()
+        cli.main()
         outcome.code = 0
     except SystemExit as end:
         outcome.code = end.code if isinstance(end.code, int) else 1 if end.code else 0

@@ -47,7 +47,7 @@ def commands() -> dict[str, list[Parameter]]:
     """Every command's parameters, as its signature has them."""
     from typer.models import OptionInfo
 
-    from timediff.cli.commands import app
+    from timediff.cli import app
 
     found = {}
     for command in app.registered_commands:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from helpers.command_line import SMALL, Run
-from timediff.cli import commands as cli
+from timediff import cli
 from timediff.data.cohort import Cohort
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from helpers.command_line import SMALL, Run
-from timediff.cli import commands
+from timediff.cli import program
 from timediff.data.cohort import Cohort, read_cohort
 from timediff.errors import TimeDiffError
 
@@ -159,7 +159,7 @@ def test_what_the_system_says_is_one_sentence(
     def fail() -> None:
         raise raised
 
-    monkeypatch.setattr(commands, "app", fail)
+    monkeypatch.setattr(program, "app", fail)
     code, _, err = run("describe", "icu")
     assert code == 2
     assert said in err
@@ -171,7 +171,7 @@ def test_our_own_mistakes_are_not_hidden(run: Run, monkeypatch: pytest.MonkeyPat
     def fail() -> None:
         raise KeyError("a bug")
 
-    monkeypatch.setattr(commands, "app", fail)
+    monkeypatch.setattr(program, "app", fail)
     with pytest.raises(KeyError):
         run("describe", "icu")
 

@@ -176,12 +176,12 @@ def test_a_run_that_has_no_weights_yet_is_intact(home: Path) -> None:
 def test_the_command_ends_with_2_where_something_differs(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from timediff.cli import commands
+    from timediff import cli
 
     def code(*words: object) -> object:
         monkeypatch.setattr("sys.argv", ["timediff", *map(str, words)])
         with pytest.raises(SystemExit) as ended:
-            commands.main()
+            cli.main()
         return ended.value.code or 0
 
     assert code("check", home / "cohort") == 0

@@ -17,7 +17,7 @@ import pytest
 import helpers.compared
 import timediff as td
 from helpers.small_baselines import baseline
-from timediff.cli import commands
+from timediff import cli
 from timediff.comparison.folder import Folder, read_record
 from timediff.comparison.rows import Row
 from timediff.comparison.training import TrainingTask, timed
@@ -65,7 +65,7 @@ def run(monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> int:
     """The command in this process; its exit code."""
     monkeypatch.setattr(sys, "argv", ["timediff", *arguments])
     try:
-        commands.main()
+        cli.main()
     except SystemExit as end:
         return int(end.code or 0)
     return 0

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from timediff import evaluation
-from timediff.cli.commands import app
+from timediff.cli import app
 from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
 from timediff.evaluation.case import Case

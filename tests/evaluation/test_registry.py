@@ -11,7 +11,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from helpers import foreign_attack
-from timediff.cli.commands import app
+from timediff.cli import app
 from timediff.errors import TimeDiffError
 from timediff.evaluation.case import Case
 from timediff.evaluation.evaluate import evaluate, evaluate_to

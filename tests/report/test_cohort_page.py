@@ -234,8 +234,7 @@ def test_statistics_are_the_papers_columns(icu: Cohort, mixed: Cohort) -> None:
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     def call(*arguments: object) -> str:
-        from timediff.cli import console
-        from timediff.cli.commands import app
+        from timediff.cli import app, console
 
         written = io.StringIO()
         monkeypatch.setattr(console, "console", Console(file=written, width=100, highlight=False))
@@ -260,7 +259,7 @@ def test_the_command_shows_rules_and_writes_the_page(run: Callable[..., str], fo
 def test_plotly_is_imported_only_for_a_page(folder: Path) -> None:
     watch = f"""
 import sys
-from timediff.cli.commands import app
+from timediff.cli import app
 app(["describe", {str(folder)!r}], standalone_mode=False)
 print("plotly" in sys.modules)
 """

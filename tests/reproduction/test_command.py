@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 import helpers.reproduced as small
-from timediff.cli import commands
+from timediff import cli
 
 
 def called(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
     monkeypatch.setattr(sys, "argv", ["timediff", "reproduce", *map(str, arguments)])
     try:
-        commands.main()
+        cli.main()
     except SystemExit as end:
         return int(end.code or 0)
     return 0

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from timediff.cli import commands as cli
+from timediff import cli
 from timediff.errors import TimeDiffError
 from timediff.runtime.cell_values import show_values
 from timediff.sources.addresses import public, without_secrets

@@ -13,7 +13,7 @@ import pytest
 from conftest import same
 from helpers import engines
 from helpers.data import DATA
-from timediff.cli import commands as cli
+from timediff import cli
 from timediff.data.cohort import read_cohort
 from timediff.errors import TimeDiffError
 from timediff.sources import eicu, mimic, mimic4_extended

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from timediff.cli import commands
+from timediff import cli
 from timediff.data.cohort import Cohort, read_cohort
 from timediff.data.schema import Feature, Schema
 from timediff.errors import TimeDiffError
@@ -69,7 +69,7 @@ def timediff(monkeypatch: pytest.MonkeyPatch) -> Command:
     def run(*arguments: object) -> int:
         monkeypatch.setattr("sys.argv", ["timediff", *map(str, arguments)])
         with pytest.raises(SystemExit) as end:
-            commands.main()
+            cli.main()
         return int(end.value.code or 0)
 
     return run

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from timediff.cli import commands as cli
+from timediff import cli
 from timediff.errors import TimeDiffError
 from timediff.sources.mimic4_extended import extended_settings
 from timediff.sources.registry import SOURCES, resolve, source

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from conftest import same
-from timediff.cli import commands as cli
+from timediff import cli
 from timediff.data.cohort import read_cohort
 from timediff.errors import TimeDiffError
 from timediff.sources import sql

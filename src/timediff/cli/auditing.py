@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from timediff.cli.commands import LEAK, Horizon, NewPath, Seed, app
+from timediff.cli.program import LEAK, Horizon, NewPath, Seed, app
 
 MOST_MODELS = 1_000
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from timediff.cli.commands import LEAK, MOST_REPETITIONS, MOST_STAYS, Horizon, app
+from timediff.cli.program import LEAK, MOST_REPETITIONS, MOST_STAYS, Horizon, app
 from timediff.runtime.seeding import MAX_SEED
 
 if TYPE_CHECKING:

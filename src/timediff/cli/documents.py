@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from timediff.cli.commands import AllowEdited, Horizon, NewPath, app
+from timediff.cli.program import AllowEdited, Horizon, NewPath, app
 
 
 @app.command()

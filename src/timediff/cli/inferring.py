@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from timediff.cli.commands import ShowValues, app
+from timediff.cli.program import ShowValues, app
 from timediff.data.schema import MOST_STEPS
 
 

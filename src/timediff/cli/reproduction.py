@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from timediff.cli.commands import app
+from timediff.cli.program import app
 
 FAILED = 1  # the exit code of a reproduction of which something failed
 
