@@ -31,7 +31,8 @@ from quality import Variant, rounded
 from timediff import Cohort, Generator, __version__, read_cohort
 from timediff.evaluation.attacks.registry import ATTACKS
 from timediff.evaluation.attacks.shadows import usual_jobs
-from timediff.evaluation.audit import MOST_EXPOSED, AuditSettings, Work, check
+from timediff.evaluation.audit import check
+from timediff.evaluation.audit_work import MOST_EXPOSED, AuditSettings, Work
 from timediff.evaluation.score import Score
 from timediff.runtime.progress import silent
 

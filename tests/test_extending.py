@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import timediff as td
-from timediff.evaluation.audit import Audit
+from timediff.evaluation.audit_results import Audit
 
 PACKAGE = Path(__file__).parent / "example_package"
 PAGE = Path(__file__).parents[1] / "docs" / "extending.md"

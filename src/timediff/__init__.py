@@ -70,8 +70,8 @@ _HOMES = {
     "evaluate_to": "timediff.evaluation.evaluate",
     "Results": "timediff.evaluation.results",
     "export": "timediff.exports.export",
-    "Audit": "timediff.evaluation.audit",
-    "AuditSettings": "timediff.evaluation.audit",
+    "Audit": "timediff.evaluation.audit_results",
+    "AuditSettings": "timediff.evaluation.audit_work",
     "audit": "timediff.evaluation.audit",
     "audit_to": "timediff.evaluation.audit",
     "marginals": "timediff.evaluation.metrics.marginals",
@@ -95,7 +95,9 @@ if TYPE_CHECKING:
     from timediff.documents.about import About
     from timediff.documents.dossier import dossier
     from timediff.errors import TimeDiffError
-    from timediff.evaluation.audit import Audit, AuditSettings, audit, audit_to
+    from timediff.evaluation.audit import audit, audit_to
+    from timediff.evaluation.audit_results import Audit
+    from timediff.evaluation.audit_work import AuditSettings
     from timediff.evaluation.evaluate import evaluate, evaluate_to
     from timediff.evaluation.metrics.marginals import marginals
     from timediff.evaluation.results import Results

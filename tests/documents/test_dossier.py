@@ -19,7 +19,7 @@ from timediff.documents.about import About
 from timediff.documents.answers import answers, limits
 from timediff.documents.dossier import dossier
 from timediff.errors import TimeDiffError
-from timediff.evaluation.audit import Audit
+from timediff.evaluation.audit_results import Audit
 from timediff.report.audit_verdicts import audit_verdicts
 
 FILES = {"dossier.html", "dossier.json", "model_card.md", "model_card.json", "datasheet.md", "croissant.json"}

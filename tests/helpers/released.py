@@ -8,7 +8,8 @@ import numpy as np
 
 from helpers.small_runs import small_settings
 from timediff.data.cohort import Cohort
-from timediff.evaluation.audit import AuditSettings, audit
+from timediff.evaluation.audit import audit
+from timediff.evaluation.audit_work import AuditSettings
 from timediff.evaluation.evaluate import evaluate
 from timediff.generators.timediff.generator import TimeDiff
 from timediff.sources.simulated import simulate

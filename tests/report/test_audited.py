@@ -9,7 +9,9 @@ import pytest
 
 from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
-from timediff.evaluation.audit import Audit, AuditSettings, audit
+from timediff.evaluation.audit import audit
+from timediff.evaluation.audit_results import Audit
+from timediff.evaluation.audit_work import AuditSettings
 from timediff.evaluation.evaluate import evaluate, evaluate_to
 from timediff.evaluation.results import Results
 from timediff.evaluation.score import Score

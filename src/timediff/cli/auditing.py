@@ -54,7 +54,8 @@ def audit(
     require_new(out)
     with waiting("reading the cohorts and loading PyTorch"):
         from timediff.data.cohort import Cohort, read_cohort
-        from timediff.evaluation.audit import AuditSettings, audit_to
+        from timediff.evaluation.audit import audit_to
+        from timediff.evaluation.audit_work import AuditSettings
         from timediff.generators.registry import load
         from timediff.report.audit_verdicts import audit_verdicts, leaking
 

@@ -118,7 +118,7 @@ def _results(checked: Checked) -> None:
 
 
 def _audit(checked: Checked) -> None:
-    from timediff.evaluation.audit import Audit
+    from timediff.evaluation.audit_results import Audit
 
     checked.compare()
     with checked.reading():

@@ -59,7 +59,7 @@ def _results(path: Path) -> None:
 
 def _audit(path: Path) -> None:
     with waiting(f"reading {path}"):
-        from timediff.evaluation.audit import Audit
+        from timediff.evaluation.audit_results import Audit
 
         audit = Audit.read(path)
     say(repr(audit))

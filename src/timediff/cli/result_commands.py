@@ -60,7 +60,7 @@ def evaluate(
     require_plotly()
     with waiting("reading the cohorts and loading PyTorch"):
         from timediff.data.cohort import Cohort, read_cohort
-        from timediff.evaluation.audit import Audit
+        from timediff.evaluation.audit_results import Audit
         from timediff.evaluation.evaluate import evaluate_to, require_names
         from timediff.evaluation.settings import EvaluationSettings
         from timediff.report.summary import scores_table, verdict_lines

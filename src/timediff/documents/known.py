@@ -14,7 +14,7 @@ from timediff.data.provenance import CohortProvenance
 from timediff.documents.about import About
 from timediff.errors import TimeDiffError
 from timediff.evaluation.attacks.registry import Has
-from timediff.evaluation.audit import ATTACKED, TRAINED, Audit
+from timediff.evaluation.audit_results import ATTACKED, TRAINED, Audit
 from timediff.evaluation.leaks import leaks
 from timediff.evaluation.metrics.marginals import require_same_features
 from timediff.evaluation.results import Results

@@ -38,7 +38,7 @@ from timediff.runtime.progress import Progress, Say, unheard
 from timediff.runtime.watching import Watching, watched
 
 if TYPE_CHECKING:
-    from timediff.evaluation.audit import Audit
+    from timediff.evaluation.audit_results import Audit
 
 FEWEST = 50  # stays in each cohort; below that no classifier can be trained
 RESERVED = (FLOOR, "training data", "held-out data")  # in the report these are something else
@@ -222,7 +222,7 @@ def _digests(train: Cohort, test: Cohort, cohorts: Mapping[str, Sequence[Cohort]
 def _audited(audits: Sequence["Audit"], train: Cohort, cohorts: Mapping[str, Sequence[Cohort]]) -> dict[str, "Audit"]:
     if not audits:
         return {}
-    from timediff.evaluation.audit import audits_of
+    from timediff.evaluation.audit_results import audits_of
 
     return audits_of(audits, train, cohorts)
 

@@ -20,7 +20,7 @@ from timediff.runtime.progress import Say, unheard
 from timediff.runtime.stored import restored
 
 if TYPE_CHECKING:
-    from timediff.evaluation.audit import Audit
+    from timediff.evaluation.audit_results import Audit
 
 FORMAT = 1
 # On disk a score has the names that version 0.1.0 gave its parts.
@@ -180,7 +180,7 @@ def read_score(table: Mapping[str, Any], where: str) -> Score:
 def _audits(stored: Mapping[str, Any], where: str) -> dict[str, "Audit"]:
     if not stored:
         return {}
-    from timediff.evaluation.audit import Audit
+    from timediff.evaluation.audit_results import Audit
 
     return {name: Audit.of(table, f"{where}, the audit of {name}") for name, table in stored.items()}
 

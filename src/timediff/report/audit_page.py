@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from timediff.evaluation.attacks.registry import ATTACKS, Has
-from timediff.evaluation.audit import Audit
+from timediff.evaluation.audit_results import Audit
 from timediff.evaluation.score import Score
 from timediff.report.audit_verdicts import QUESTIONS, RULES, attacks_of, audit_verdicts, smallest
 from timediff.report.interactive import STYLE

@@ -11,7 +11,7 @@ from typing import Literal
 
 from timediff.evaluation.attacks.membership import LEVEL, METRIC, succeeded
 from timediff.evaluation.attacks.registry import ATTACKS, Has
-from timediff.evaluation.audit import Audit, Power
+from timediff.evaluation.audit_results import Audit, Power
 from timediff.evaluation.score import Score
 
 Word = Literal["signs of a leak", "with care", "no sign of a leak", "not shown", "not attacked"]

@@ -25,7 +25,7 @@ from timediff.documents.answers import (
 )
 from timediff.documents.known import Known
 from timediff.evaluation.attacks.registry import ATTACKS, Has
-from timediff.evaluation.audit import Audit
+from timediff.evaluation.audit_results import Audit
 from timediff.evaluation.metrics.marginals import marginals
 from timediff.evaluation.score import Score
 from timediff.evaluation.single_stays import COPIES

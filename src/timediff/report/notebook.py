@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from timediff.report.page import cell, header, table
 
 if TYPE_CHECKING:
-    from timediff.evaluation.audit import Audit
+    from timediff.evaluation.audit_results import Audit
     from timediff.evaluation.results import Results
 
 STYLE = "text-align: left; vertical-align: top"

@@ -20,7 +20,7 @@ from timediff.evaluation.single_stays import COPIES
 from timediff.report.meanings import EXPOSES, LOOKS, USEFUL, classifier, families, meaning
 
 if TYPE_CHECKING:
-    from timediff.evaluation.audit import Audit
+    from timediff.evaluation.audit_results import Audit
     from timediff.report.audit_verdicts import AuditVerdict
 
 Grade = Literal["good", "not shown", "with care", "too few to say", "poor", "not measured"]

@@ -12,7 +12,9 @@ from helpers.leaky import Leaky, LeakySettings
 from timediff.data.cohort import Cohort
 from timediff.errors import TimeDiffError
 from timediff.evaluation.attacks.planted import with_copies
-from timediff.evaluation.audit import Audit, AuditSettings, audit, audit_to
+from timediff.evaluation.audit import audit, audit_to
+from timediff.evaluation.audit_results import Audit
+from timediff.evaluation.audit_work import AuditSettings
 from timediff.evaluation.score import unavailable
 from timediff.generators.base import Generator
 from timediff.report.audit_verdicts import audit_verdicts, leaking

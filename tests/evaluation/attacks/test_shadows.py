@@ -20,7 +20,8 @@ from timediff.errors import TimeDiffError
 from timediff.evaluation.attacks import shadows as module
 from timediff.evaluation.attacks.case import Shadow
 from timediff.evaluation.attacks.shadows import FEWEST, Budget, ShadowPlan, TooFew, shadow_models, usual_jobs
-from timediff.evaluation.audit import AuditSettings, audit, audit_to
+from timediff.evaluation.audit import audit, audit_to
+from timediff.evaluation.audit_work import AuditSettings
 from timediff.generators.base import Generator
 from timediff.runtime.worker import Ended
 
@@ -99,7 +100,7 @@ def test_only_attacks_on_cohorts_have_shadow_models_sampled(
         found.extend(shadows)
         return shadows, failures
 
-    monkeypatch.setattr("timediff.evaluation.audit.shadow_models", watched)
+    monkeypatch.setattr("timediff.evaluation.audit_work.shadow_models", watched)
     settings = AuditSettings((attack,), models=FEWEST, power=False, jobs=jobs)
     audit(*real, run=like, synthetic=like.sample(100, seed=1), settings=settings)
     assert len(found) == FEWEST
