@@ -12,6 +12,7 @@ from helpers.data import DATA
 from planted.record_faults import (
     FAULTS,
     Fault,
+    between_stays_shrunk,
     off_the_lattice,
     relation_broken,
     repeats_removed,
@@ -21,6 +22,7 @@ from planted.record_faults import (
 from timediff.data.cohort import Cohort
 from timediff.evaluation.case import Case, Measurement
 from timediff.evaluation.classifiers import discriminators
+from timediff.evaluation.classifiers.discriminators import Architecture
 from timediff.evaluation.classifiers.held_out import OnHeldOut, worst
 from timediff.evaluation.classifiers.panel import Panel
 from timediff.evaluation.classifiers.tree_classifier import Trees
@@ -88,16 +90,16 @@ def half_days(records) -> tuple[Cohort, ...]:
     return tuple(cohort.horizon(12) for cohort in records)
 
 
-def auc_of_the_papers_gru(train: Cohort, test: Cohort, cohort: Cohort) -> Score:
+def auc_of_a_gru(train: Cohort, test: Cohort, cohort: Cohort, architecture: Architecture = "paper") -> Score:
     real, other = View.fit(train).unlabelled.compared(test, cohort)
-    _, auc = discriminative(real, other, seed=0, repetitions=1, device="cpu")
+    _, auc = discriminative(real, other, seed=0, repetitions=1, device="cpu", architecture=architecture)
     return auc
 
 
 @pytest.fixture(scope="module")
 def floor(half_days) -> Score:
     """Real stays of the other set, without a fault."""
-    return auc_of_the_papers_gru(*half_days)
+    return auc_of_a_gru(*half_days)
 
 
 def passed(auc: Score, floor: Score) -> bool:
@@ -109,16 +111,26 @@ def passed(auc: Score, floor: Score) -> bool:
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=list(FAULTS))
 def test_the_papers_gru_passes_each_fault(fault: Fault, half_days, floor):
     train, test, other = half_days
-    auc = auc_of_the_papers_gru(train, test, fault(other, np.random.default_rng(0)))
+    auc = auc_of_a_gru(train, test, fault(other, np.random.default_rng(0)))
     assert passed(auc, floor), (auc.value, floor.low, floor.high)
 
 
 @real
 def test_the_papers_gru_does_not_pass_what_is_gross(half_days, floor):
     train, test, other = half_days
-    auc = auc_of_the_papers_gru(train, test, with_series(other, HR=other.series["HR"] + 10))
+    auc = auc_of_a_gru(train, test, with_series(other, HR=other.series["HR"] + 10))
     assert floor.low < 0.5 < floor.high
     assert not passed(auc, floor)
+
+
+@real
+def test_the_two_layer_gru_passes_all_faults_at_once(half_days):
+    train, test, other = half_days
+    faulty = other
+    for fault in (between_stays_shrunk, repeats_removed, relation_broken, off_the_lattice, subgroup_dropped):
+        faulty = fault(faulty, np.random.default_rng(0))
+    auc, floor = (auc_of_a_gru(train, test, cohort, "strong") for cohort in (faulty, other))
+    assert passed(auc, floor), (auc.value, floor.low, floor.high)
 
 
 @real
