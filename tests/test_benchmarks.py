@@ -76,6 +76,27 @@ def test_the_paper_preset_is_timed_at_the_authors_settings(monkeypatch: pytest.M
     assert ratios["sampling, batch 2"] > 0
 
 
+def test_two_versions_evaluate_the_same_stays_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    evaluation = importlib.import_module("evaluation")
+    before, now, asked = Path("before"), evaluation.ROOT, []
+
+    def printed(tree: Path, code: str, *paths: str) -> str:
+        asked.append((tree, [len(td.read_cohort(path)) for path in paths], paths))
+        assert not td.read_cohort(paths[0]).schema.relations  # which version 0.1.0 does not know
+        work = (10 if tree == before else 12) + len(asked)  # 11 then 14; 16 then 13
+        return json.dumps({"a": {"clock": 50, "processor": work - 1}, "b": {"clock": 7, "processor": 1}})
+
+    monkeypatch.setattr(evaluation, "printed", printed)
+    found = evaluation.compared(before, stays=60, rounds=2)
+    assert [tree for tree, *_ in asked] == [before, now, now, before]
+    assert len({paths for *_, paths in asked}) == 1
+    assert asked[0][1] == [60, 15, 60]
+    assert found["earlier"]["in_all"] == {"clock": 57, "processor": 12.5}
+    assert found["now"]["metrics"]["a"] == {"clock": 50, "processor": 13.5}
+    assert found["ratio"] == pytest.approx((14 / 11 + 15 / 14) / 2)
+
+
 @pytest.mark.parametrize(("shape", "batches"), [("mimic3", ["batch 100", "batch 2,000"]), ("eicu", ["batch 100"])])
 def test_the_cited_ratios_to_the_authors_code_are_those_of_the_cited_rates(
     shape: str, batches: list[str], monkeypatch: pytest.MonkeyPatch

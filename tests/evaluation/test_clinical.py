@@ -15,11 +15,21 @@ from timediff.data.schema import Feature, Relation, Schema
 from timediff.errors import TimeDiffError
 from timediff.evaluation.case import Case, Measurement
 from timediff.evaluation.evaluate import evaluate
-from timediff.evaluation.figure_data import Charts, ClassFractions, FigureData, Histogram, RateBars, SurvivalCurves
+from timediff.evaluation.figure_data import (
+    SETS,
+    Charts,
+    ClassFractions,
+    FigureData,
+    Histogram,
+    Quantiles,
+    RateBars,
+    SurvivalCurves,
+)
 from timediff.evaluation.metrics import between_stays, digits, survival
 from timediff.evaluation.metrics.charts import charts, writer
-from timediff.evaluation.metrics.clinical import EXTREMES, clinical, figures
+from timediff.evaluation.metrics.clinical import clinical, figures
 from timediff.evaluation.metrics.differences import Sample
+from timediff.evaluation.metrics.extremes import EXTREMES
 from timediff.evaluation.registry import METRICS
 from timediff.evaluation.score import Score
 from timediff.evaluation.settings import EvaluationSettings
@@ -381,7 +391,7 @@ def test_whatever_is_missing_there_is_a_number_or_a_sentence(mixed: Cohort) -> N
         scores = clinical(real, synthetic, bootstrap=5)
         assert {s.key for s in scores} == {s.key for s in clinical(mixed, mixed, bootstrap=0)}
         assert all(math.isnan(score.value) == bool(score.note) for score in scores)
-        assert list(figures(real, synthetic))
+        assert list(figures(real, synthetic, real))
 
 
 def test_equal_values_everywhere_have_no_sd_to_measure_by() -> None:
@@ -398,16 +408,17 @@ def test_only_the_same_features_can_be_compared() -> None:
 # --- what is shown
 
 
-def contents(real: Cohort, synthetic: Cohort, section: str) -> list[FigureData]:
-    return [figure for figure in figures(real, synthetic) if figure.section == section]
+def contents(real: Cohort, synthetic: Cohort, section: str, train: Cohort | None = None) -> list[FigureData]:
+    return [figure for figure in figures(real, synthetic, train or real) if figure.section == section]
 
 
 def test_figures_are_plain_and_come_back(ward: Cohort, other: Cohort) -> None:
-    found = list(figures(ward, other))
+    found = list(figures(ward, other, ward))
     assert [FigureData.from_json(figure.to_json(), "here") for figure in found] == found
     kinds = {figure.section: type(figure.content) for figure in found}
     assert kinds == {
         "digits": ClassFractions,
+        "extremes": Quantiles,
         "stay statistics": Histogram,
         "gaps": SurvivalCurves,
         "repeats": RateBars,
@@ -446,6 +457,45 @@ def test_what_one_to_nine_real_stays_do_or_do_not_has_no_rate(stays: int, told: 
         assert isinstance(drawn, RateBars)
         assert drawn.real[row] == (stays / 100 if told else None)
         assert drawn.synthetic[row] == stays / 100
+
+
+def extreme_values(real: Cohort, synthetic: Cohort, train: Cohort) -> dict[str, list[float | None]]:
+    [figure] = contents(real, synthetic, "extremes", train)
+    assert isinstance(figure.content, Quantiles)
+    assert figure.content.fractions == list(EXTREMES.values())
+    return figure.content.values
+
+
+def test_extremes_are_drawn_as_quantiles_of_each_set() -> None:
+    rng = np.random.default_rng(0)
+    sets = {name: cohort({X: rng.normal(place, 1, (3000, 10))}) for place, name in enumerate(SETS)}
+    found = extreme_values(sets["test"], sets["synthetic"], sets["train"])
+    for name, one in sets.items():
+        values = np.quantile(one.series["x"], list(EXTREMES.values()), method="inverted_cdf")
+        assert found[name] == pytest.approx(values, rel=1e-5)
+    # What the score says is what is seen.
+    scores = scored(sets["test"], sets["synthetic"])
+    shifts = [scores[what, "x"].value * sets["test"].series["x"].std() for what in EXTREMES]
+    assert np.subtract(found["synthetic"], found["test"]) == pytest.approx(shifts, abs=1e-4)
+
+
+@pytest.mark.parametrize("lonely", SETS)
+@pytest.mark.parametrize(("stays", "told"), [(9, False), (10, True)])
+def test_a_quantile_beyond_which_few_stays_have_a_value_is_in_no_picture(lonely: str, stays: int, told: bool) -> None:
+    values = np.tile(np.arange(50.0), (40, 1))
+    few = values.copy()
+    few[:stays, 0] = -500  # a value in two hundred: the 0.1 % quantile is theirs, the 1 % quantile is not
+    sets = {name: cohort({X: few if name == lonely else values}) for name in SETS}
+    found = extreme_values(sets["test"], sets["synthetic"], sets["train"])
+    assert found[lonely] == [-500 if told else None, 0, 49, 49]
+    assert all(found[name] == [0, 0, 49, 49] for name in SETS if name != lonely)
+
+
+def test_extremes_of_values_that_hardly_any_training_stay_has_are_not_told() -> None:
+    plenty = cohort({X: np.tile(np.arange(50.0), (40, 1))})
+    for stays in (0, 9):
+        values = np.where(np.arange(40)[:, None] < stays, plenty.series["x"], NAN)
+        assert extreme_values(plenty, plenty, cohort({X: values}))["train"] == [None] * 4
 
 
 def test_a_curve_moves_on_with_every_ten_stays() -> None:

@@ -1,4 +1,4 @@
-"""The panel: faults that a GRU passes are found, by the classifier that is named; real stays are not told apart.
+"""The panel: faults that the paper's GRU passes are found by another classifier; real stays are not told apart.
 
 On stays of PhysioNet 2012, because faults of recording can only be planted in records.
 """
@@ -9,14 +9,25 @@ import numpy as np
 import pytest
 
 from helpers.data import DATA
-from planted.record_faults import off_the_lattice, relation_broken, repeats_removed, subgroup_dropped, with_series
+from planted.record_faults import (
+    FAULTS,
+    Fault,
+    between_stays_shrunk,
+    off_the_lattice,
+    relation_broken,
+    repeats_removed,
+    subgroup_dropped,
+    with_series,
+)
 from timediff.data.cohort import Cohort
 from timediff.evaluation.case import Case, Measurement
 from timediff.evaluation.classifiers import discriminators
+from timediff.evaluation.classifiers.discriminators import Architecture
 from timediff.evaluation.classifiers.held_out import OnHeldOut, worst
 from timediff.evaluation.classifiers.panel import Panel
 from timediff.evaluation.classifiers.tree_classifier import Trees
-from timediff.evaluation.metrics.discriminative import CLASSIFIERS, measure
+from timediff.evaluation.inputs.view import View
+from timediff.evaluation.metrics.discriminative import CLASSIFIERS, discriminative, measure
 from timediff.evaluation.score import Score
 from timediff.evaluation.settings import EvaluationSettings
 from timediff.evaluation.statistics.bootstrap import interval_of_greatest
@@ -71,6 +82,55 @@ def test_trees_find_what_a_gru_passes(fault, number, group, at_least, records):
     assert score.low > {"auc": 0.5, "uncovered": 0.05}[number]
     groups = {name: one for (what, name), one in found.items() if what == "group_auc"}
     assert groups[group].low > 0.5
+
+
+@pytest.fixture(scope="module")
+def half_days(records) -> tuple[Cohort, ...]:
+    """Their first twelve hours, so that a GRU is trained in half the time."""
+    return tuple(cohort.horizon(12) for cohort in records)
+
+
+def auc_of_a_gru(train: Cohort, test: Cohort, cohort: Cohort, architecture: Architecture = "paper") -> Score:
+    real, other = View.fit(train).unlabelled.compared(test, cohort)
+    _, auc = discriminative(real, other, seed=0, repetitions=1, device="cpu", architecture=architecture)
+    return auc
+
+
+@pytest.fixture(scope="module")
+def floor(half_days) -> Score:
+    """Real stays of the other set, without a fault."""
+    return auc_of_a_gru(*half_days)
+
+
+def passed(auc: Score, floor: Score) -> bool:
+    """Whether the classifier sees no more than between real stays and real ones."""
+    return floor.low <= auc.value <= floor.high
+
+
+@real
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=list(FAULTS))
+def test_the_papers_gru_passes_each_fault(fault: Fault, half_days, floor):
+    train, test, other = half_days
+    auc = auc_of_a_gru(train, test, fault(other, np.random.default_rng(0)))
+    assert passed(auc, floor), (auc.value, floor.low, floor.high)
+
+
+@real
+def test_the_papers_gru_does_not_pass_what_is_gross(half_days, floor):
+    train, test, other = half_days
+    auc = auc_of_a_gru(train, test, with_series(other, HR=other.series["HR"] + 10))
+    assert floor.low < 0.5 < floor.high
+    assert not passed(auc, floor)
+
+
+@real
+def test_the_two_layer_gru_passes_all_faults_at_once(half_days):
+    train, test, other = half_days
+    faulty = other
+    for fault in (between_stays_shrunk, repeats_removed, relation_broken, off_the_lattice, subgroup_dropped):
+        faulty = fault(faulty, np.random.default_rng(0))
+    auc, floor = (auc_of_a_gru(train, test, cohort, "strong") for cohort in (faulty, other))
+    assert passed(auc, floor), (auc.value, floor.low, floor.high)
 
 
 @real

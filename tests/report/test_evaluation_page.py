@@ -97,7 +97,7 @@ def cohort(seed: int) -> Cohort:
 def results() -> Results:
     test, made = cohort(1), {name: cohort(2 + i) for i, name in enumerate(GENERATORS)}
     figures = [figure for name, one in made.items() for figure in cohort_figures(test, one, name, single=True)]
-    figures += [figure for name, one in made.items() for figure in named(name, clinical.figures(test, one))]
+    figures += [figure for name, one in made.items() for figure in named(name, clinical.figures(test, one, cohort(0)))]
     figures += [figure for i, name in enumerate(GENERATORS) for figure in maps(embedding(i), name)]
     return Results(
         GENERATORS,

@@ -122,6 +122,21 @@ class RateBars:
 
 
 @dataclass(frozen=True)
+class Quantiles:
+    """The lowest and highest values of a feature; a quantile of a set is told where ten stays lie so far out."""
+
+    unit: str | None
+    fractions: list[float]  # of the values that do not exceed each quantile, in ascending order
+    values: dict[str, Numbers]  # by set
+
+    def __post_init__(self) -> None:
+        _require(set(self.values) == set(SETS), f"quantiles are of {', '.join(SETS)}")
+        _require_equal("quantiles", self.fractions, *self.values.values())
+        _require(all(0 < one < 1 for one in self.fractions), "a quantile is of a fraction between 0 and 1")
+        _require(self.fractions == sorted(self.fractions), "quantiles are in ascending order")
+
+
+@dataclass(frozen=True)
 class SurvivalCurves:
     """Which fraction is left after so many steps, real and synthetic; only where at least ten stays change it."""
 
@@ -208,6 +223,7 @@ Content = (
     | SingleStays
     | MissingRates
     | RateBars
+    | Quantiles
     | SurvivalCurves
     | Charts
     | DensityMap
@@ -221,6 +237,7 @@ KINDS: dict[str, type[Content]] = {
     "stays": SingleStays,
     "missing": MissingRates,
     "rates": RateBars,
+    "quantiles": Quantiles,
     "survival": SurvivalCurves,
     "charts": Charts,
     "density": DensityMap,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import count
 
-from timediff.evaluation.metrics.clinical import EXTREMES
+from timediff.evaluation.metrics.extremes import EXTREMES
 from timediff.evaluation.score import Score
 from timediff.report.number_tables import by_number
 from timediff.report.score_tables import side_by_side

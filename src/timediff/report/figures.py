@@ -24,6 +24,7 @@ from timediff.evaluation.figure_data import (
     Numbers,
     PlotlyFigure,
     Points,
+    Quantiles,
     RateBars,
     SingleStays,
     SurvivalCurves,
@@ -37,6 +38,7 @@ STAYS = ("#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0072B2")
 ONE_CLASS = f"hidden: fewer than {MIN_AGGREGATE} stays have any other class than the most frequent one"
 FAINT = "rgba(128, 128, 128, 0.25)"  # grid lines on white and on black
 SETS = {"train": REAL, "test": "#009E73", "synthetic": SYNTHETIC}
+MARKS = {"train": "circle-open", "test": "circle", "synthetic": "diamond"}  # and in black and white
 SET_NAMES = {"train": "real, training", "test": "real, unseen", "synthetic": "synthetic"}
 DASH = {"real": "solid", "synthetic": "dash"}  # and in black and white
 
@@ -56,6 +58,8 @@ def draw(content: Content) -> go.Figure:
             return _rates("fraction missing", content.features, content.real, content.synthetic)
         case RateBars():
             return _rates(content.what, content.rows, content.real, content.synthetic)
+        case Quantiles():
+            return _quantiles(content)
         case SurvivalCurves():
             return _survival_curves(content)
         case Charts():
@@ -167,6 +171,28 @@ def _rates(what: str, rows: Sequence[str], real: Numbers, synthetic: Numbers) ->
     figure.update_traces(hovertemplate="%{x:.1%}")
     figure.update_layout(barmode="group", bargap=0.3)
     return _dress(figure, 110 + 34 * len(places)).update_layout(hovermode="y unified")
+
+
+def _quantiles(content: Quantiles) -> go.Figure:
+    """A row a quantile, in it the sets below one another."""
+    if all(value is None for values in content.values.values() for value in values):
+        return _empty(f"hidden: fewer than {MIN_AGGREGATE} stays have a value so far out")
+    figure, names = go.Figure(), [_extreme(fraction) for fraction in content.fractions]
+    for place, (name, colour) in enumerate(SETS.items()):
+        y = [row + 0.27 * (place - 1) for row in range(len(names))]
+        marker = {"color": colour, "symbol": MARKS[name], "size": 9, "line": {"color": colour, "width": 2}}
+        points = go.Scatter(name=SET_NAMES[name], x=content.values[name], y=y, mode="markers", marker=marker)
+        figure.add_trace(points.update(text=names, hovertemplate="%{text}: %{x}"))
+    rows = {"tickvals": list(range(len(names))), "ticktext": names, "range": [len(names) - 0.5, -0.5]}
+    figure.update_yaxes(**rows, showgrid=False)
+    figure.update_xaxes(title_text=html.escape(content.unit or "value", quote=False))
+    return _dress(figure, 90 + 44 * len(names)).update_layout(hovermode="closest")
+
+
+def _extreme(fraction: float) -> str:
+    """A quantile in words."""
+    side, tail = ("lowest", fraction) if fraction < 0.5 else ("highest", 1 - fraction)
+    return f"{side} {100 * tail:.3g} %"
 
 
 def _survival_curves(content: SurvivalCurves) -> go.Figure:

@@ -45,6 +45,11 @@ GALLERIES = {
         "Of the values of each feature, the fraction that equals the one measured before it in the same stay. What "
         f"fewer than {MIN_AGGREGATE} real stays do, or do not, has no real bar.",
     ),
+    "extremes": (
+        "The most extreme values",
+        "The values that 0.1 % and 1 % of all values lie below, or above: of real stays, unseen and training, and "
+        f"of synthetic ones. What fewer than {MIN_AGGREGATE} stays of a set have a value beyond is left out.",
+    ),
     "order": (
         "What no patient can have",
         "Of the steps at which both were measured, the fraction at which what the schema says is the higher one is the "
@@ -74,7 +79,13 @@ GALLERIES = {
 }
 BESIDE = 2  # generators that have room beside each other; of more, a menu chooses one
 ONE_FEATURE = ("trajectories", "digits", "stay statistics", "gaps")  # a menu chooses the feature
-LAYOUTS = {"distributions": "grid", "digits": "grid", "embeddings": "thirds", "stay statistics": "thirds"}
+LAYOUTS = {
+    "distributions": "grid",
+    "digits": "grid",
+    "extremes": "grid",
+    "embeddings": "thirds",
+    "stay statistics": "thirds",
+}
 
 
 def galleries(results: Results, numbers: "count[int]") -> list[str]:

@@ -8,15 +8,16 @@ from functools import partial
 
 import numpy as np
 
-from timediff.data.arrays import Array, Floats
+from timediff.data.arrays import Array
 from timediff.data.cohort import Cohort
 from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.data.schema import Feature, Relation
 from timediff.evaluation.case import Measurement
 from timediff.evaluation.figure_data import FigureData, RateBars, named, plain
-from timediff.evaluation.metrics import between_stays, differences, digits, survival
+from timediff.evaluation.metrics import between_stays, differences, digits, extremes, survival
 from timediff.evaluation.metrics.charts import charts
 from timediff.evaluation.metrics.differences import too_few
+from timediff.evaluation.metrics.extremes import EXTREMES
 from timediff.evaluation.metrics.marginals import require_same_features
 from timediff.evaluation.registry import Cost, Meaning, metric
 from timediff.evaluation.score import Score, unavailable
@@ -25,8 +26,6 @@ from timediff.runtime import seeding
 
 difference = partial(differences.difference, "clinical")
 Counted = Sequence[tuple[Array, Array]]  # by row: how many of how many, of each stay
-EXTREMES = {"lowest_0.1": 0.001, "lowest_1": 0.01, "highest_1": 0.99, "highest_0.1": 0.999}
-TAIL = 128  # values on either side of a quantile among which the quantile of a resample is looked for
 
 
 @metric(
@@ -83,7 +82,7 @@ def measure(given: Measurement) -> list[Score | FigureData]:
     scores = clinical(given.test, given.cohort, bootstrap=settings.bootstrap, seed=settings.seed)
     if given.floor:
         return [*scores]
-    return [*scores, *named(given.generator, figures(given.test, given.cohort))]
+    return [*scores, *named(given.generator, figures(given.test, given.cohort, given.train))]
 
 
 def clinical(real: Cohort, synthetic: Cohort, *, bootstrap: int = 200, seed: int = 0) -> list[Score]:
@@ -98,12 +97,13 @@ def clinical(real: Cohort, synthetic: Cohort, *, bootstrap: int = 200, seed: int
     return scores
 
 
-def figures(real: Cohort, synthetic: Cohort) -> Iterator[FigureData]:
+def figures(real: Cohort, synthetic: Cohort, train: Cohort) -> Iterator[FigureData]:
     """What there is to see: of real stays as aggregates of at least ten, of synthetic ones also as charts."""
     for feature in _features(real):
         r, s = Observations(real, feature), Observations(synthetic, feature)
         if not feature.discrete and not too_few(r, s):
             yield from digits.figures(feature, r, s)
+            yield extremes.figure(feature, Observations(train, feature), r, s)
             if feature.scope == "temporal":
                 yield from between_stays.figures(feature, real, r, s)
         if feature.scope == "temporal" and (gaps := survival.gap_figure(feature, real.schema.step, r, s)):
@@ -145,7 +145,7 @@ def _feature(feature: Feature, real: Resampled, synthetic: Resampled) -> list[Sc
         scores.append(_repeats(feature, real, r, synthetic, s))
         if not feature.discrete:
             scores += between_stays.scores(feature, real, r, synthetic, s)
-    return scores if feature.discrete else [*scores, *_extremes(feature, real, r, synthetic, s)]
+    return scores if feature.discrete else [*scores, *extremes.scores(feature, real, r, synthetic, s)]
 
 
 def _repeats(feature: Feature, real: Resampled, r: Observations, synthetic: Resampled, s: Observations) -> Score:
@@ -166,43 +166,6 @@ def _repeated(known: Observations) -> tuple[Array, Array]:
     equal = follows & (known.known[1:] == known.known[:-1])
     size = len(known.values)
     return np.bincount(known.stay[1:], equal, size), np.bincount(known.stay[1:], follows, size)
-
-
-def _extremes(
-    feature: Feature, real: Resampled, r: Observations, synthetic: Resampled, s: Observations
-) -> Iterator[Score]:
-    sd = float(r.known.std()) if np.ptp(r.known) > 0 else 0.0
-    for what, fraction in EXTREMES.items():
-        why = "all of its values in the real cohort are the same, so there is no SD to measure by"
-        if sd > 0:
-            why = _too_far_out(fraction, r) or _too_far_out(fraction, s)
-        if why:
-            yield unavailable("clinical", what, why, feature=feature.name)
-            continue
-        ours, theirs = (_quantile(fraction, one, known) for one, known in ((real, r), (synthetic, s)))
-        yield difference(what, (theirs - ours) / sd, min(r.stays, s.stays), feature=feature.name)
-
-
-def _too_far_out(fraction: float, known: Observations) -> str:
-    """A quantile beyond which fewer than ten stays have a value would be a value of one of them."""
-    quantile = np.quantile(known.known, fraction, method="inverted_cdf")
-    beyond = known.known <= quantile if fraction < 0.5 else known.known >= quantile
-    if len(np.unique(known.stay[beyond])) >= MIN_AGGREGATE:
-        return ""
-    return f"fewer than {MIN_AGGREGATE} stays of a cohort have a value so far out"
-
-
-def _quantile(fraction: float, resampled: Resampled, known: Observations) -> Floats:
-    """The smallest value that at least so large a fraction of the values do not exceed, (1 + bootstrap,)."""
-    ordered = np.sort(known.known)
-    place, tail = fraction * len(ordered), 3 * min(fraction, 1 - fraction) * len(ordered)
-    near = np.linspace(max(0, place - tail), min(len(ordered), place + tail) - 1, 2 * TAIL + 1)
-    exact = max(0, int(np.ceil(place - 1e-9)) - 1)
-    points = np.unique(ordered[np.append(near.astype(np.int64), [exact, len(ordered) - 1])])
-    upto = np.cumsum(resampled.tally(known.stay, np.searchsorted(points, known.known), len(points)), axis=1)
-    reached = upto >= fraction * upto[:, -1:] - 1e-9
-    out: Floats = points[reached.argmax(axis=1)]
-    return out
 
 
 def _order(relation: Relation, real: Resampled, synthetic: Resampled) -> Score:
