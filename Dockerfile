@@ -43,5 +43,7 @@ RUN useradd --uid 1000 --no-create-home timediff && install --directory --owner 
 ENV HOME=/tmp
 USER 1000
 WORKDIR /work
+# The first process of a container ignores SIGTERM unless it has a handler; Ctrl-C it always has.
+STOPSIGNAL SIGINT
 ENTRYPOINT ["timediff"]
 CMD ["--help"]

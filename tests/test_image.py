@@ -161,3 +161,8 @@ def test_it_runs_timediff_and_not_as_root() -> None:
     assert IMAGE.steps.index(("USER", IMAGE.all("USER")[-1])) > max(
         place for place, (word, _) in enumerate(IMAGE.steps) if word == "RUN"
     )
+
+
+def test_to_stop_it_is_ctrl_c() -> None:
+    """Of the first process the kernel drops a SIGTERM without a handler; SIGINT has Python's."""
+    assert IMAGE.all("STOPSIGNAL") == ["SIGINT"]
