@@ -7,6 +7,7 @@
 ARG PYTHON=3.11
 
 FROM python:${PYTHON}-slim AS wheel
+ARG PIP_INDEX_URL
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /source
 COPY constraints.txt LICENSE README.md pyproject.toml ./
@@ -17,6 +18,9 @@ RUN pip wheel --no-deps --no-build-isolation --wheel-dir /wheel .
 FROM python:${PYTHON}-slim
 ARG DEVICE=cpu
 ARG EXTRAS=baselines,evaluate,excel,extract,postgres
+# Of a mirror. pip reads the first by itself, and takes PyPI where none is given.
+ARG PIP_INDEX_URL
+ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /opt/timediff
 COPY constraints.txt ./
@@ -24,7 +28,7 @@ COPY constraints.txt ./
 # of which any version will do.
 # hadolint ignore=DL3008
 RUN case "${DEVICE}" in \
-      cpu) pip install --constraint constraints.txt --no-deps --index-url https://download.pytorch.org/whl/cpu torch ;; \
+      cpu) pip install --constraint constraints.txt --no-deps --index-url "${TORCH_INDEX}" torch ;; \
       cuda) apt-get update \
         && apt-get install --yes --no-install-recommends gcc libc6-dev \
         && rm -rf /var/lib/apt/lists/* \
@@ -39,5 +43,7 @@ RUN useradd --uid 1000 --no-create-home timediff && install --directory --owner 
 ENV HOME=/tmp
 USER 1000
 WORKDIR /work
+# The first process of a container ignores SIGTERM unless it has a handler; Ctrl-C it always has.
+STOPSIGNAL SIGINT
 ENTRYPOINT ["timediff"]
 CMD ["--help"]

@@ -7,8 +7,9 @@ import tarfile
 import tomllib
 import zipfile
 from collections.abc import Iterator
-from contextlib import chdir
+from contextlib import chdir, suppress
 from email import message_from_bytes
+from importlib.metadata import PackageNotFoundError, requires
 from itertools import chain
 from pathlib import Path
 
@@ -119,13 +120,38 @@ def test_the_pages_name_the_wheel_that_is_built(wheel: Path) -> None:
     assert set(named) == {wheel.name}
 
 
-def test_every_requirement_has_one_exact_version() -> None:
+def constraints() -> dict[str, str]:
     lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
-    pairs = [line.split("==") for line in lines]
-    pins = {canonicalize_name(name): version for name, version in pairs}
+    pins = {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
     assert len(pins) == len(lines)
+    return pins
+
+
+def test_every_requirement_has_one_exact_version() -> None:
+    pins = constraints()
     free = {"triton", "xgboost", PROJECT["name"]}  # of PyTorch's choice; in place of xgboost-cpu where there is none
     for one in map(Requirement, chain(PROJECT["dependencies"], *EXTRAS.values())):
         if (name := canonicalize_name(one.name)) not in free:
             assert name in pins, f"constraints.txt lacks {name}"
             assert one.specifier.contains(pins[name]), f"{one}, but constraints.txt has {pins[name]}"
+
+
+def test_what_the_requirements_bring_has_one_exact_version_too() -> None:
+    """Followed through what is installed here; what PyTorch for CUDA brings is of its choice."""
+    pins = constraints()
+    free = re.compile(r"(xgboost|triton|nvidia-.*|cuda-.*)$|" + PROJECT["name"])
+    waiting = list(map(Requirement, chain(PROJECT["dependencies"], *EXTRAS.values())))
+    seen: set[tuple[str, str]] = set()
+    while waiting:
+        one = waiting.pop()
+        name = canonicalize_name(one.name)
+        for extra in ("", *one.extras):
+            if free.match(name) or (name, extra) in seen or (one.marker and not one.marker.evaluate({"extra": ""})):
+                continue
+            seen.add((name, extra))
+            with suppress(PackageNotFoundError):
+                for needed in map(Requirement, requires(name) or ()):
+                    marker, needed.marker = needed.marker, None
+                    if marker is None or marker.evaluate({"extra": extra}):
+                        waiting.append(needed)
+    assert {name for name, _ in seen} <= set(pins)

@@ -106,8 +106,8 @@ def install_torch(tmp_path: Path):
         (tmp_path / name).chmod(0o755)
     script = next(run for run in IMAGE.all("RUN") if "DEVICE" in run)
 
-    def run(device: str) -> subprocess.CompletedProcess[str]:
-        variables = {"PATH": str(tmp_path), "DEVICE": device}
+    def run(device: str, index: str = default("TORCH_INDEX")) -> subprocess.CompletedProcess[str]:
+        variables = {"PATH": str(tmp_path), "DEVICE": device, "TORCH_INDEX": index}
         return subprocess.run(["/bin/sh", "-c", script], env=variables, capture_output=True, text=True, check=False)
 
     return run
@@ -118,7 +118,20 @@ def test_for_cpus_pytorch_comes_without_cuda(install_torch) -> None:
     assert done.returncode == 0
     (call,) = done.stdout.splitlines()
     assert call.startswith("pip install")
-    assert call.endswith("/whl/cpu torch")
+    assert call.endswith("--index-url https://download.pytorch.org/whl/cpu torch")
+
+
+def test_pytorch_may_come_from_a_mirror(install_torch) -> None:
+    done = install_torch("cpu", "https://mirror.example.org/torch")
+    assert done.returncode == 0
+    assert "--index-url https://mirror.example.org/torch torch" in done.stdout
+
+
+@pytest.mark.parametrize("stage", [BUILD, IMAGE], ids=["build", "image"])
+def test_all_else_may_come_from_a_mirror(stage: Stage) -> None:
+    """pip reads this variable by itself; without a value it is not set, so a pip.conf of the base image holds."""
+    words = [word for word, _ in stage.steps]
+    assert stage.steps.index(("ARG", "PIP_INDEX_URL")) < words.index("RUN")
 
 
 def test_for_gpus_there_is_a_compiler_for_the_kernels(install_torch) -> None:
@@ -148,3 +161,8 @@ def test_it_runs_timediff_and_not_as_root() -> None:
     assert IMAGE.steps.index(("USER", IMAGE.all("USER")[-1])) > max(
         place for place, (word, _) in enumerate(IMAGE.steps) if word == "RUN"
     )
+
+
+def test_to_stop_it_is_ctrl_c() -> None:
+    """Of the first process the kernel drops a SIGTERM without a handler; SIGINT has Python's."""
+    assert IMAGE.all("STOPSIGNAL") == ["SIGINT"]

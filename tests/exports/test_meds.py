@@ -168,12 +168,15 @@ def test_times_that_no_calendar_has_are_refused(tmp_path: Path, mixed: Cohort) -
     assert [path.name for path in tmp_path.iterdir()] == ["years"]
 
 
-def test_the_task_of_the_page_on_meds_tools_names_codes_that_an_export_has(tmp_path: Path) -> None:
+def test_the_tasks_of_the_page_on_meds_tools_name_codes_that_an_export_has(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "meds-tools.md").read_text()
     (task,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     asked = {one["code"] for one in yaml.safe_load(task)["predicates"].values()}
+    (task,) = re.findall(r"```python.*?\n(.*?)```", page, re.DOTALL)
+    asked |= set(re.findall(r'event\.code == "(.*?)"', task))
     cohort = td.simulate(120, steps=24, seed=0)
     td.export(cohort, tmp_path / "events", to="meds")
     codes = events(tmp_path / "events")["code"].to_pylist()
+    assert len(asked) == 3
     assert asked <= set(codes)
     assert codes.count("OUTCOME//died//1") == cohort.label.sum()
