@@ -2,7 +2,10 @@
 
 import gzip
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -50,7 +53,7 @@ def postgres(raw: dict[str, Path]) -> Iterator[str]:
         yield url
 
 
-def spark_source(raw: Path, tmp_path: Path, tables: list[Table], request: pytest.FixtureRequest) -> str:
+def spark_source(raw: Path) -> str:
     if find_spec("pyspark") is None or shutil.which("java") is None:
         engines.missing("Spark", "pip install 'timediff-icu[spark]', and Java 17")
     return f"spark://local[2]?path={raw / 'raw'}"
@@ -63,7 +66,7 @@ FORMS: dict[str, Callable[..., str]] = {
     ),
     "duckdb": lambda raw, tmp_path, tables, request: engines.as_duckdb(raw / "raw", tables, tmp_path / "x.duckdb"),
     "postgres": lambda raw, tmp_path, tables, request: request.getfixturevalue("postgres"),
-    "spark": spark_source,
+    "spark": lambda raw, tmp_path, tables, request: spark_source(raw),
 }
 
 
@@ -253,6 +256,19 @@ def test_tables_of_a_spark_catalogue(raw: dict[str, Path], tmp_path: Path) -> No
             )
     found = source("mimic3").extract("spark://local[2]?schema=mimic", resolve("mimic3"))
     assert same(found.cohort, read_cohort(raw["mimic3"] / "cohort"))
+
+
+def test_spark_runs_the_python_of_this_environment(raw: dict[str, Path], tmp_path: Path) -> None:
+    """Nobody has to activate an environment; the python3 of PATH may be of another version."""
+    where = spark_source(raw["mimic3"])
+    (tmp_path / "python3").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "python3").chmod(0o755)
+    variables = {name: value for name, value in os.environ.items() if name != "PYSPARK_PYTHON"}
+    variables["PATH"] = f"{tmp_path}:{variables['PATH']}"
+    call = [sys.executable, "-m", "timediff", "extract", "mimic3", where, str(tmp_path / "cohort")]
+    done = subprocess.run(call, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert same(read_cohort(tmp_path / "cohort"), read_cohort(raw["mimic3"] / "cohort"))
 
 
 def test_a_database_without_the_tables(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ SOURCE is a folder of .csv, .csv.gz or Parquet files (DuckDB in process), `duckd
 import hashlib
 import os
 import re
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -370,6 +371,9 @@ def _spark(source: str, rest: str) -> Iterator[Engine]:
     folder = None if path is None else _folder(path)
     # Times in the databases have no zone; any that shifts its clocks would move them.
     os.environ["TZ"] = "UTC"
+    # Spark would start the python3 of PATH, which need not be the one of this environment.
+    if master.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = (
         SparkSession.builder.master(master if master.startswith("local") else f"spark://{master}")
         .config("spark.sql.session.timeZone", "UTC")
