@@ -2,19 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from timediff.data.cohort import Cohort, concatenate
 from timediff.data.schema import Feature, Schema
-from timediff.data.units import STRETCH, blocks, numbered, resampling_units, side_by_side
+from timediff.data.units import STRETCH, blocks, numbered, periods, resampling_units, side_by_side
 from timediff.evaluation.case import Case, Measurement
+from timediff.evaluation.classifiers.discriminators import split, split_by_period
 from timediff.evaluation.metrics.fidelity import fidelity
 from timediff.evaluation.metrics.tstr import weighted
 from timediff.evaluation.registry import METRICS
 from timediff.evaluation.score import Score
 from timediff.evaluation.settings import EvaluationSettings
+from timediff.evaluation.statistics.auc import Ranked
 from timediff.evaluation.statistics.bootstrap import bootstrap, interval, resample, resamples
 from timediff.sources.simulated import simulate
 
@@ -155,3 +158,64 @@ def test_blocks_of_a_series_share_no_step() -> None:
     one = cohort.take(np.array([1, 2, 3]))  # of one run there is nothing to divide by but stretches
     assert blocks(one).tolist() == resampling_units(one).tolist()
     assert blocks(TEST).tolist() == list(range(120))
+
+
+def series(starts: np.ndarray, length: int = 5) -> Cohort:
+    """Windows of a level that rises with time."""
+    found = windows(starts, length)
+    return replace(found, series={"x": (starts[:, None] + np.arange(length)).astype(float)})
+
+
+SPLITS = {
+    "at random": lambda every, rng: np.isin(every, rng.permutation(every)[: len(every) // 4]),
+    "in blocks": lambda every, rng: np.isin(every // 50, rng.permutation(every.max() // 50)[::4]),
+}
+
+
+@pytest.mark.parametrize("by", SPLITS)
+@pytest.mark.parametrize("seed", range(5))
+def test_periods_hold_windows_of_both_cohorts_and_share_no_step(by: str, seed: int) -> None:
+    every = np.arange(2000)
+    held = SPLITS[by](every, np.random.default_rng(seed))
+    cohorts = series(every[held]), series(every[~held])
+    found = periods(*cohorts)
+    assert found is not None
+    count = max(units.max() for units in found) + 1
+    assert count >= 3
+    covered = []
+    for number in range(count):
+        inside = [one.static["at"][units == number] for one, units in zip(cohorts, found, strict=True)]
+        assert min(map(len, inside)) >= 10
+        covered.append((min(map(min, inside)), max(map(max, inside)) + 5))
+    assert all(end <= start for (_, end), (start, _) in pairwise(covered))
+
+
+def test_a_split_in_time_and_stays_have_no_common_periods(icu: Cohort) -> None:
+    assert periods(series(np.arange(1000)), series(np.arange(1010, 1400))) is None
+    assert periods(icu, icu) is None
+
+
+@pytest.mark.parametrize("by", SPLITS)
+def test_a_classifier_that_learns_when_a_window_was_cannot_tell_real_from_real(by: str) -> None:
+    """It says of each held-out window what the nearest one in time was that it was trained on."""
+    every = np.arange(2000)
+    areas = {"alike": [], "apart": []}
+    for seed in range(10):
+        held = SPLITS[by](every, np.random.default_rng(seed))
+        cohorts = series(every[held]), series(every[~held])
+        at = np.concatenate([one.static["at"] for one in cohorts])
+        is_real = np.repeat([True, False], [len(one) for one in cohorts])
+        together = periods(*cohorts)
+        assert together is not None
+        for way, repetition in (
+            ("alike", split_by_period("paper", *together, 0, seed)),
+            ("apart", split("paper", *map(blocks, cohorts), 0, seed)),
+        ):
+            trained, asked = np.concatenate(repetition.pools), repetition.held_out
+            assert not set(trained) & set(asked)
+            assert way == "apart" or is_real[asked].mean() == 0.5
+            nearest = np.abs(at[asked][:, None] - at[trained]).argmin(axis=1)
+            areas[way].append(Ranked(is_real[trained[nearest]].astype(float), is_real[asked]).auc())
+    assert abs(np.mean(areas["alike"]) - 0.5) < 0.1
+    if by == "in blocks":
+        assert np.mean(areas["apart"]) < 0.3  # each kind by itself misleads it

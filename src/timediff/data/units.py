@@ -6,6 +6,8 @@ from timediff.data.arrays import Array, Units
 from timediff.data.cohort import Cohort
 from timediff.data.overlap import spans
 
+PERIODS, FEWEST_PERIODS = 10, 3  # of one long series
+FEWEST_INSIDE = 10  # windows of each cohort in a period
 STRETCH = 2  # windows' lengths that a stretch of one long series spans; shorter ones would share most of their steps
 
 
@@ -33,6 +35,31 @@ def blocks(cohort: Cohort) -> Units:
         if run.any():
             return numbered(run)
     return resampling_units(cohort)
+
+
+def periods(one: Cohort, other: Cohort) -> tuple[Units, Units] | None:
+    """The period of one long series that each window of two cohorts lies in, numbered alike; −1 of one between two.
+
+    Both cohorts have windows in every period. None where there are too few such periods, and of other stays.
+    """
+    if one.schema.order is None or other.schema.order is None or min(len(one), len(other)) == 0:
+        return None
+    both = spans(one), spans(other)
+    starts = np.concatenate([start for start, _ in both])
+    edges = [starts.min()]
+    for edge in np.quantile(starts, np.arange(1, PERIODS) / PERIODS):
+        if all(((start >= edges[-1]) & (end <= edge)).sum() >= FEWEST_INSIDE for start, end in both):
+            edges.append(edge)
+    while len(edges) > 1 and any((start >= edges[-1]).sum() < FEWEST_INSIDE for start, _ in both):
+        edges.pop()
+    if len(edges) < FEWEST_PERIODS:
+        return None
+    ends = np.array([*edges[1:], np.inf])
+    first, second = (
+        np.where(end <= ends[found := np.searchsorted(edges, start, side="right") - 1], found, -1)
+        for start, end in both
+    )
+    return first, second
 
 
 def numbered(names: Array) -> Units:

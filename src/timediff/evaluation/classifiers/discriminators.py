@@ -80,6 +80,35 @@ def split(
     )
 
 
+def split_by_period(
+    architecture: Architecture, real: Units, synthetic: Units, seed: int, repetition: int
+) -> "Repetition":
+    """The same, where both kinds lie in the same periods of one long series: each period is on one side.
+
+    With periods of its own for each kind, a classifier would learn when a window was, and be wrong about others.
+    """
+    from timediff.evaluation.classifiers.series_classifiers import Repetition, split_stream
+
+    rng = split_stream(seed, repetition)
+    kinds = real, synthetic
+    place = rng.permutation(int(max(units.max() for units in kinds)) + 1)  # of each period
+    cut = min(max(1, round(TRAINING * len(place))), len(place) - 1)
+    sides = []
+    for low, high in ((0, cut), (cut, len(place))):
+        inside = [np.flatnonzero((units >= 0) & (place[units] >= low) & (place[units] < high)) for units in kinds]
+        count = min(map(len, inside))
+        chosen = [rng.permutation(stays)[:count] for stays in inside]
+        ordered = [stays[np.argsort(place[units[stays]])] for units, stays in zip(kinds, chosen, strict=True)]
+        sides.append([ordered[0], len(real) + ordered[1]])
+    training, held_out = sides
+    validation = 0 if architecture == "paper" else int(VALIDATION * len(training[0]))
+    return Repetition(
+        pools=tuple(stays[validation:] for stays in training),
+        held_out=np.concatenate(held_out),
+        validation=np.concatenate([stays[:validation] for stays in training]) if validation else None,
+    )
+
+
 def _by_unit(units: Units, rng: np.random.Generator) -> "Index":
     """Positions of all stays, the units in a random order."""
     order = rng.permutation(int(units.max(initial=-1)) + 1)

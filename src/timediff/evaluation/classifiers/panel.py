@@ -10,9 +10,9 @@ import numpy.typing as npt
 from timediff.data.arrays import Floats
 from timediff.data.cohort import Cohort
 from timediff.data.privacy_limits import MIN_AGGREGATE
-from timediff.data.units import blocks, resampling_units, side_by_side
+from timediff.data.units import blocks, periods, resampling_units, side_by_side
 from timediff.evaluation.case import Measurement
-from timediff.evaluation.classifiers.discriminators import Architecture, network_logits, split
+from timediff.evaluation.classifiers.discriminators import Architecture, network_logits, split, split_by_period
 from timediff.evaluation.classifiers.held_out import OnHeldOut, worst
 from timediff.evaluation.score import Score
 from timediff.runtime.progress import Progress, part
@@ -34,6 +34,7 @@ class Panel:
         self.given, self.settings, self.words = given, given.settings, words
         self.units = resampling_units(real), resampling_units(synthetic)
         self.blocks = blocks(real), blocks(synthetic)  # none is both trained and tested on
+        self.periods = periods(real, synthetic)
         self.is_real = np.repeat([True, False], [len(real), len(synthetic)])
         self.networks: list[Callable[[Progress], None]] = []  # each trains one or some of them
         self.trees: list[Callable[[Progress], None]] = []
@@ -44,6 +45,8 @@ class Panel:
 
     def split(self, architecture: Architecture, repetition: int) -> "Repetition":
         """The same held-out stays for every classifier."""
+        if self.periods:
+            return split_by_period(architecture, *self.periods, self.settings.seed, repetition)
         return split(architecture, *self.blocks, self.settings.seed, repetition)
 
     def add_network(
