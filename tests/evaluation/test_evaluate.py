@@ -308,7 +308,7 @@ def test_evaluation_knows_nothing_of_reports_but_how_to_ask_for_one_and_how_it_i
     }
     assert asking == {
         ("results.py", "from timediff.report.evaluation_page import write_report"),
-        ("audit.py", "from timediff.report.audit_page import write_audit_page"),
+        ("audit_results.py", "from timediff.report.audit_page import write_audit_page"),
         *(
             (f"{file}.py", f"from timediff.report.notebook import {shown}")
             for file, *many in (
