@@ -313,7 +313,7 @@ def test_evaluation_knows_nothing_of_reports_but_how_to_ask_for_one_and_how_it_i
             (f"{file}.py", f"from timediff.report.notebook import {shown}")
             for file, *many in (
                 ("results", "results_lines", "results_html"),
-                ("audit", "audit_lines", "audit_html"),
+                ("audit_results", "audit_lines", "audit_html"),
                 ("settings", "facts_html"),
             )
             for shown in many
