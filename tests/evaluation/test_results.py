@@ -36,6 +36,16 @@ ODD: list[Any] = [
 ]  # fmt: skip
 
 
+def test_a_score_without_some_numbers_equals_itself() -> None:
+    """Most scores have no floor; from Python 3.13 on no dataclass with a NaN would equal itself."""
+    score = Score("mir", "f1", 0.5, std={"classifier": 0.1}, floor=math.nan)
+    again = Score("mir", "f1", 0.5, std={"classifier": 0.1}, floor=float("nan"))
+    assert score == score == again
+    assert score != Score("mir", "f1", 0.5, std={"classifier": 0.1}, floor=0.5)
+    assert score != Score("mir", "f1", math.nan, std={"classifier": 0.1})
+    assert score != score.key
+
+
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results with figures of every kind; without a manifest, so that they may be edited."""

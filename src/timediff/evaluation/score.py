@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
@@ -27,6 +27,13 @@ class Score:
     floor_low: float = math.nan
     floor_high: float = math.nan
     note: str = ""  # what a reader must know of it
+
+    def __eq__(self, other: object) -> bool:
+        """Of all fields, where NaN equals NaN: from Python 3.13 on a dataclass with one would not equal itself."""
+        if not isinstance(other, Score):
+            return NotImplemented
+        pairs = ((getattr(self, one.name), getattr(other, one.name)) for one in fields(self))
+        return all(mine == its or (mine != mine and its != its) for mine, its in pairs)
 
     def with_floor(self, other: "Score") -> "Score":
         """This score, with `other`, the same number of real against real, as its floor."""
