@@ -19,9 +19,9 @@ from timediff.evaluation.figure_data import (
     SETS,
     Charts,
     ClassFractions,
+    ExtremeValues,
     FigureData,
     Histogram,
-    Quantiles,
     RateBars,
     SurvivalCurves,
 )
@@ -418,7 +418,7 @@ def test_figures_are_plain_and_come_back(ward: Cohort, other: Cohort) -> None:
     kinds = {figure.section: type(figure.content) for figure in found}
     assert kinds == {
         "digits": ClassFractions,
-        "extremes": Quantiles,
+        "extremes": ExtremeValues,
         "stay statistics": Histogram,
         "gaps": SurvivalCurves,
         "repeats": RateBars,
@@ -461,7 +461,7 @@ def test_what_one_to_nine_real_stays_do_or_do_not_has_no_rate(stays: int, told: 
 
 def extreme_values(real: Cohort, synthetic: Cohort, train: Cohort) -> dict[str, list[float | None]]:
     [figure] = contents(real, synthetic, "extremes", train)
-    assert isinstance(figure.content, Quantiles)
+    assert isinstance(figure.content, ExtremeValues)
     assert figure.content.fractions == list(EXTREMES.values())
     return figure.content.values
 

@@ -12,7 +12,7 @@ from timediff.data.cohort import Cohort
 from timediff.data.describe import distribution, statistics
 from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.data.schema import Feature, Schema
-from timediff.evaluation.figure_data import Histogram, Quantiles, course_over_time, distributions
+from timediff.evaluation.figure_data import ExtremeValues, Histogram, course_over_time, distributions
 from timediff.evaluation.metrics.marginals import marginals
 from timediff.report import figures
 from timediff.report.cohort_page import write_cohort_page
@@ -151,14 +151,14 @@ def test_what_is_hatched_says_no_number() -> None:
 
 def test_extremes_are_drawn_by_set_and_what_is_not_told_has_no_mark() -> None:
     values = {"train": [1.0, 2.0, 8.0, None], "test": [None, 2.5, 8.5, 9.5], "synthetic": [0.0, 2.0, 8.0, 9.0]}
-    drawn = figures.draw(Quantiles("bpm", [0.001, 0.01, 0.99, 0.999], values))
+    drawn = figures.draw(ExtremeValues("bpm", [0.001, 0.01, 0.99, 0.999], values))
     assert {trace.name: list(trace.x) for trace in drawn.data} == {
         figures.SET_NAMES[name]: numbers for name, numbers in values.items()
     }
     assert list(drawn.layout.yaxis.ticktext) == ["lowest 0.1 %", "lowest 1 %", "highest 1 %", "highest 0.1 %"]
     assert len({y for trace in drawn.data for y in trace.y}) == 12  # equal values do not cover one another
     assert drawn.layout.yaxis.range[0] > drawn.layout.yaxis.range[1]  # the lowest on top, as in a table
-    nothing = figures.draw(Quantiles(None, [0.001], {name: [None] for name in values}))
+    nothing = figures.draw(ExtremeValues(None, [0.001], {name: [None] for name in values}))
     assert not nothing.data
     assert nothing.layout.annotations[0].text.startswith("hidden: fewer than 10 stays")
 

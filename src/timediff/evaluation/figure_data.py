@@ -122,7 +122,7 @@ class RateBars:
 
 
 @dataclass(frozen=True)
-class Quantiles:
+class ExtremeValues:
     """The lowest and highest values of a feature; a quantile of a set is told where ten stays lie so far out."""
 
     unit: str | None
@@ -223,7 +223,7 @@ Content = (
     | SingleStays
     | MissingRates
     | RateBars
-    | Quantiles
+    | ExtremeValues
     | SurvivalCurves
     | Charts
     | DensityMap
@@ -237,7 +237,7 @@ KINDS: dict[str, type[Content]] = {
     "stays": SingleStays,
     "missing": MissingRates,
     "rates": RateBars,
-    "quantiles": Quantiles,
+    "quantiles": ExtremeValues,
     "survival": SurvivalCurves,
     "charts": Charts,
     "density": DensityMap,

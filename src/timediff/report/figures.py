@@ -19,12 +19,12 @@ from timediff.evaluation.figure_data import (
     Content,
     Course,
     DensityMap,
+    ExtremeValues,
     Histogram,
     MissingRates,
     Numbers,
     PlotlyFigure,
     Points,
-    Quantiles,
     RateBars,
     SingleStays,
     SurvivalCurves,
@@ -58,7 +58,7 @@ def draw(content: Content) -> go.Figure:
             return _rates("fraction missing", content.features, content.real, content.synthetic)
         case RateBars():
             return _rates(content.what, content.rows, content.real, content.synthetic)
-        case Quantiles():
+        case ExtremeValues():
             return _quantiles(content)
         case SurvivalCurves():
             return _survival_curves(content)
@@ -173,7 +173,7 @@ def _rates(what: str, rows: Sequence[str], real: Numbers, synthetic: Numbers) ->
     return _dress(figure, 110 + 34 * len(places)).update_layout(hovermode="y unified")
 
 
-def _quantiles(content: Quantiles) -> go.Figure:
+def _quantiles(content: ExtremeValues) -> go.Figure:
     """A row a quantile, in it the sets below one another."""
     if all(value is None for values in content.values.values() for value in values):
         return _empty(f"hidden: fewer than {MIN_AGGREGATE} stays have a value so far out")

@@ -23,9 +23,9 @@ from timediff.reproduction.fits import Fit
 from timediff.reproduction.lines import Told
 from timediff.reproduction.places import FORMAT, ReproductionFolder
 from timediff.reproduction.preparation import Preparation
-from timediff.reproduction.results import Described, Reproduction, Source
+from timediff.reproduction.results import Described, Reproduction, UsedDataSet
 from timediff.reproduction.study import DataSet, Study, Wanted
-from timediff.reproduction.tasks import GPU_LOST, Task, carry_out, carry_out_in_process, device
+from timediff.reproduction.tasks import GPU_LOST, StudyTask, carry_out, carry_out_in_process, device
 from timediff.runtime.files import explained, locked, require_new, write_atomically
 from timediff.runtime.parsing import Unreadable, read_json
 from timediff.runtime.pool import carry_out_all, carry_out_here
@@ -193,18 +193,18 @@ class _Work:
     def _is_done(self, study: Study, plan: Plan, one: Wanted) -> bool:
         """Also of what failed, which has its own reason."""
         cell, fits = study.cell(one, plan.scale), study.fits(one, plan.scale, 1)
-        tasks: list[Task] = [*fits, *([cell] if cell else [])]
+        tasks: list[StudyTask] = [*fits, *([cell] if cell else [])]
         return any(task.name in self.failures for task in tasks) or all(task.done for task in tasks)
 
     @property
     def _late(self) -> bool:
         return self.budget is not None and time.monotonic() - self.begun > 60 * self.budget * GRACE
 
-    def _run(self, tasks: Sequence[Task]) -> None:
+    def _run(self, tasks: Sequence[StudyTask]) -> None:
         """So many at once, until the time is up; each that fails says why."""
         done, bar = 0, self.watch(f"{tasks[0].stage}, {len(tasks)} in all") if tasks else silent
 
-        def ended(task: Task, end: Ended) -> None:
+        def ended(task: StudyTask, end: Ended) -> None:
             nonlocal done
             done += 1
             bar(done, len(tasks))
@@ -277,7 +277,7 @@ def _unlike(tasks: Iterable[Any]) -> list[Any]:
     return list(found.values())
 
 
-def _source(one: DataSet) -> Source:
+def _source(one: DataSet) -> UsedDataSet:
     kind = one.kind
     stays = len(one.cohort) if one.readable else None
-    return Source(kind.name, kind.title, kind.paper, kind.stand_in, stays, one.why)
+    return UsedDataSet(kind.name, kind.title, kind.paper, kind.stand_in, stays, one.why)

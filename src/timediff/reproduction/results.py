@@ -64,7 +64,7 @@ class Described:
 
 
 @dataclass(frozen=True)
-class Source:
+class UsedDataSet:
     """A data set as it was used."""
 
     name: str
@@ -78,7 +78,7 @@ class Source:
 @dataclass(frozen=True)
 class Reproduction:
     experiments: Sequence[Described]
-    datasets: Sequence[Source]
+    datasets: Sequence[UsedDataSet]
     lines: Sequence[Line]
     figures: Sequence[Drawn]
     cuts: Sequence[str]  # what the budget has cut, in words

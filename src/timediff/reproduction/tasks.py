@@ -10,7 +10,7 @@ GPU_LOST = "the GPU could not be used any more; when it is back, --resume does w
 LOST = ("CUDA error", "CUDA driver", "device-side assert", "cuDNN error", "CUBLAS_STATUS", "NVML")
 
 
-class Task(Protocol):
+class StudyTask(Protocol):
     @property
     def name(self) -> str: ...
 
@@ -37,7 +37,7 @@ def device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def carry_out(task: Task, begun_on: str, watch: Watch, say: Say) -> None:
+def carry_out(task: StudyTask, begun_on: str, watch: Watch, say: Say) -> None:
     """In a worker. A process that has lost its GPU is of no use any more, so it ends, and says why."""
     try:
         carry_out_in_process(task, begun_on, watch, say)
@@ -47,7 +47,7 @@ def carry_out(task: Task, begun_on: str, watch: Watch, say: Say) -> None:
         raise SystemExit(GPU_LOST) from error
 
 
-def carry_out_in_process(task: Task, begun_on: str, watch: Watch, say: Say) -> None:
+def carry_out_in_process(task: StudyTask, begun_on: str, watch: Watch, say: Say) -> None:
     """No training goes on on the CPU that was begun on a GPU: it would take for ever."""
     if task.on_gpu and begun_on == "cuda" and device() == "cpu":
         raise TimeDiffError(GPU_LOST)

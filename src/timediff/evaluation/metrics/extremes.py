@@ -12,7 +12,7 @@ import numpy as np
 from timediff.data.arrays import Floats
 from timediff.data.privacy_limits import MIN_AGGREGATE
 from timediff.data.schema import Feature
-from timediff.evaluation.figure_data import FigureData, Quantiles, plain
+from timediff.evaluation.figure_data import ExtremeValues, FigureData, plain
 from timediff.evaluation.metrics import differences
 from timediff.evaluation.score import Score, unavailable
 from timediff.evaluation.statistics.resampling import Observations, Resampled
@@ -44,7 +44,7 @@ def figure(feature: Feature, train: Observations, test: Observations, synthetic:
     for name, known in (("train", train), ("test", test), ("synthetic", synthetic)):
         told = [np.nan if _too_far_out(fraction, known) else _of_all(fraction, known) for fraction in EXTREMES.values()]
         values[name] = plain(np.array(told), digits=6)
-    content = Quantiles(feature.unit, list(EXTREMES.values()), values)
+    content = ExtremeValues(feature.unit, list(EXTREMES.values()), values)
     return FigureData("extremes", "extremes", f"{feature.name}: lowest and highest values", content, feature.name)
 
 
