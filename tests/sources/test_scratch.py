@@ -13,7 +13,8 @@ import pytest
 from timediff.sources.scratch import PREFIX, remove_abandoned, scratch
 
 WAITING = """
-import time
+import signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where tests run in the background of a script
 from timediff.sources.scratch import scratch
 with scratch() as folder:
     (folder / "rows").write_text("patients")
