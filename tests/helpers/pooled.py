@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,5 +30,8 @@ def work(task: Small, folder: Path, watch: Watch, say: Say) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     if task.ends == "asked":
         os.kill(os.getpid(), signal.SIGTERM)
+    if task.ends == "silent":
+        os.closerange(3, 256)  # what it speaks through is among these
+        time.sleep(60)
     (folder / task.name).write_text(str(os.getpid()))
     say("written")

@@ -62,6 +62,15 @@ def test_who_fails_says_why_and_the_others_go_on(ends: str, why: str, here: bool
         assert found["b"].seconds >= 0
 
 
+def test_who_says_nothing_any_more_and_lives_on_is_stopped_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("timediff.runtime.pool.SLOWEST_END", 0.2)
+    found = ended([Small("a"), Small("b", "silent"), Small("c")], tmp_path, 1)
+    why = "its process said nothing any more and did not end, so it was stopped."
+    assert {name: end.failure for name, end in found.items()} == {"a": "", "b": why, "c": ""}
+
+
 @pytest.mark.parametrize("jobs", [0, 1, 3])
 def test_what_may_not_be_begun_is_left(jobs: int, tmp_path: Path) -> None:
     begun: list[int] = []

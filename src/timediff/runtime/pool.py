@@ -30,7 +30,7 @@ from timediff.runtime.worker import Ended, Said, Seen, attempt
 START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from timediff.runtime.worker import main; main()"
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 ASKED_EVERY = 0.2  # seconds after which a wish to stop is heard
-SLOWEST_END = 5.0  # seconds that a process which says nothing any more may take to end
+SLOWEST_END = 60.0  # seconds that a process which says nothing any more may take to end
 PATIENCE = 60.0  # seconds in which a worker may save what it has
 LAST_WORDS = 4000  # bytes of what a process printed before it died
 
@@ -97,13 +97,17 @@ class Worker:
 
     def _death(self) -> Ended:
         self.dead = True
+        code: int | None
         try:
             code = self.process.wait(SLOWEST_END)
         except subprocess.TimeoutExpired:  # it has closed the pipe and lives on
             self.process.kill()
-            code = self.process.wait()
+            self.process.wait()
+            code = None
         self.output.seek(max(0, self.output.seek(0, os.SEEK_END) - LAST_WORDS))
         words = self.output.read().decode("utf-8", "replace")
+        if code is None:
+            return self._ended("its process said nothing any more and did not end, so it was stopped.", words)
         if code < 0:
             name = Signals(-code).name if -code in set(Signals) else "unknown"
             memory = ", as a system does where memory is short" if name == "SIGKILL" else ""
